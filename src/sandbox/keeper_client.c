@@ -269,7 +269,8 @@ static int receive_one(struct keeper_client *k, struct err *err)
 	if (problem) {
 		for (size_t i = 0; i < nfds; i++)
 			close(fds[i]);
-		err_set(&why, ERR_INTERNAL, "protocol error from lodge-keeper: %s", problem);
+		err_set(&why, ERR_INTERNAL, "protocol error from lodge-keeper (%s): %s",
+			k->head ? keeper_op_name(k->head->op) : "no request", problem);
 		return end_connection(k, &why, err);
 	}
 	complete_request(k, &r, nfds ? fds[0] : -1);

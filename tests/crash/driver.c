@@ -7,14 +7,14 @@
  *   new ID memory|disk TEMPLATE  make a sandbox -> pid cold|pool
  *   connect ID                   connect again -> pid execs last_exec
  *   kept ID take|share LAYER|-   make one whose files are kept -> pid cold|pool
- *   list|files|layers            -> ids of what lives, of what is left of kept ones, of layers
+ *   list|files|layers            -> ids of running sandboxes, of kept files, of layers
  *   start ID EXEC LOG TEXT       bash text in the background, output to the file LOG as a ring
  *   attach ID EXEC OFFSET        read on from there -> ok
  *   status ID EXEC               -> running|exited code signal start end
  *   signal ID EXEC SIGNO         to the whole tree
  *   run ID TEXT                  to its end -> code signal hits cpu_us rss output(hex)
  *   stats ID                     -> memory peak oom cpu_us pids denied disk
- *   limits ID MEMORY PIDS        change a live sandbox
+ *   limits ID MEMORY PIDS        change a running sandbox
  *   freeze|thaw|destroy|stop ID
  *   seal ID NAME, drop NAME      templates
  *   sealed ID LAYER              as soon as nothing of it runs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL from outside, at moments nobody chose: the caller, the keeper, lodge-init, or two of them.
+"""SIGKILL from outside, at random moments: the caller, the keeper, lodge-init, or two of them.
 The seed is fixed (LODGE_SEED gives another); the machine's own jitter does the rest."""
 import os
 import random
@@ -52,7 +52,7 @@ def one_round(w, rng, options):
     p = w.start(options, ["bash", "-c", GUEST.format(f"0.0{rng.randrange(10)}")])
     hit = strike(p, names, delay)
     r = w.finish(p)
-    return f"{'+'.join(hit) or 'nobody'} after {delay * 1000:.1f} ms ({r})", hit
+    return f"{'+'.join(hit) or 'no process'} after {delay * 1000:.1f} ms ({r})", hit
 
 
 def sure_round(w, name, options):
@@ -79,7 +79,7 @@ def rounds(w, options_of):
             print(f"only {i + 1} rounds within {SECONDS} s")
             break
     print(f"killed: {hits}")
-    assert set(hits) == set(EVERYBODY), f"somebody was never hit: {hits}"
+    assert set(hits) == set(EVERYBODY), f"a process was never hit: {hits}"
 
 
 def test_runs():
@@ -91,7 +91,7 @@ def test_runs():
 
 
 def test_runs_of_an_ordinary_user():
-    """No cgroup tells the next start what an earlier one left."""
+    """Without cgroups, the next start cannot find what an earlier one left."""
     w = World(uid=12345)
     w.lodge("run", "--", "true")
     try:
@@ -101,7 +101,7 @@ def test_runs_of_an_ordinary_user():
 
 
 def ask_for_things(d, rng, names):
-    """Until somebody dies."""
+    """Until a process dies."""
     d.ask(f"pool 1 2 3 {rng.randrange(2)} {rng.choice([0, 10])}")
     for n in names:
         d.ask(rng.choice([f"new {n} memory host", f"new {n} disk host", f"kept {n} share -"]))
@@ -288,7 +288,7 @@ def test_a_deep_tree_half_removed(driver_program):
             p.kill()
             w.finish(p)
         d = Driver(w, driver_program)
-        # in the background and when nobody else wants the disk: a busy machine takes its time
+        # removed in the background at idle priority, which takes long on a busy machine
         w.assert_clean("the next start", 120, allowed=d.allowed(), keep={"d": []})
         d.end()
     finally:

@@ -117,12 +117,12 @@ class Kept:
         d.ask(f"start keep 1 {self.log} {COUNTER}")
 
     def check(self, d, what):
-        assert "keep" in d.ask("list"), f"{what}: the keeper does not know the sandbox any more"
+        assert "keep" in d.ask("list"), f"{what}: the keeper lost the sandbox"
         assert int(d.ask("connect keep")[0]) == self.pid, f"{what}: another process"
         assert d.ask("status keep 1")[0] == "running", f"{what}: its command ended"
         d.ask(f"attach keep 1 {self.offset}")
         self.read_on(what)
-        d.ask("connect keep")  # lets the reader go: nobody consumes while the next keeper dies
+        d.ask("connect keep")  # closes the reader: no output is consumed while the next keeper dies
         assert d.run("keep", "echo $((6 * 7))") == (0, "42\n"), what
 
     def read_on(self, what):
@@ -205,11 +205,11 @@ class Word:
     about is open from when it is asked until it is answered."""
 
     def __init__(self):
-        self.truth = {}  # (files|layers|list, name) -> whether it is there
-        self.paused = False  # somebody wants g frozen
+        self.truth = {}  # (files|layers|list, name) -> whether it exists
+        self.paused = False  # a request froze g
 
     def ask(self, d, line, *facts):
-        """facts: +files/x is there afterwards, -files/x is not, ?files/x may be."""
+        """facts: +files/x exists afterwards, -files/x does not, ?files/x may."""
         keys = [(tuple(f[1:].split("/")), f[0] == "+") for f in facts]
         for key, _ in keys:
             self.truth.pop(key, None)
@@ -387,7 +387,7 @@ def test_the_engine_and_its_keeper_die(daemon):
 
 
 def test_a_dead_sandbox_can_be_destroyed(daemon):
-    """kill -9 of lodge-init under a living keeper."""
+    """kill -9 of lodge-init while the keeper runs."""
     d = Driver(daemon, daemon.program)
     pid = int(d.ask("new z disk host")[0])
     os.kill(pid, 9)
@@ -452,7 +452,7 @@ def test_a_slot_with_files_is_kept_as_any(daemon):
 
 
 def test_an_old_slot_is_made_anew(daemon):
-    """Without anybody asking: what lies below its files may have changed."""
+    """Without a request: the layers below its files may have changed."""
     def slots():
         return sorted(glob.glob(os.path.join(daemon.run_dir(), "d", "sandboxes", "p.*")))
 
@@ -471,7 +471,7 @@ def test_an_old_slot_is_made_anew(daemon):
 def test_a_slot_that_died_is_replaced(daemon):
     d = Driver(daemon, daemon.program)
     assert d.ask("pool 2 2 2 1 0") == ["2"]
-    first = set(children(d.keeper_pid()))
+    first = set(children(d.keeper_pid(), "lodge-init"))  # not helpers that make parts
     assert len(first) == 2
     for pid in first:
         os.kill(pid, 9)
@@ -483,7 +483,7 @@ def test_a_slot_that_died_is_replaced(daemon):
 
 
 def test_files_of_a_pool_that_went_with_the_machine(daemon):
-    """What was known of it was in memory: only its files tell."""
+    """Its state was in memory: only its files are left."""
     d = Driver(daemon, daemon.program)
     d.ask("pool 2 2 2 1 0")
     d.kill_keeper()
@@ -494,7 +494,7 @@ def test_files_of_a_pool_that_went_with_the_machine(daemon):
 
 
 def test_frozen_sandboxes_end(daemon):
-    """A frozen one answers nobody, but it is known and can be destroyed."""
+    """A frozen sandbox does not answer, but it is listed and can be destroyed."""
     d = Driver(daemon, daemon.program)
     d.ask("new fr memory host")
     assert d.run("fr", "echo up") == (0, "up\n")  # from here on it outlives its keeper

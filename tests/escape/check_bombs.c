@@ -401,7 +401,7 @@ static int fill_disk(const struct check *c)
 	if (ret == BROKEN)
 		return broken("%d MB were written to %s", DISK_TRIED_MB, c->arg);
 	if (ret != HELD)
-		return broken("%s, when full, did not say so (%d)", c->arg, ret);
+		return broken("%s: no ENOSPC when full (%d)", c->arg, ret);
 	fd = open_nameless(c->arg);
 	if (fd < 0 || write(fd, "x", 1) != 1)
 		return broken("nothing can be written to %s afterwards", c->arg);

@@ -114,19 +114,19 @@ static int caps_fixed(const struct check *c)
 static int securebits(const struct check *c)
 {
 	(void)c;
-	/* 0xff is every bit: a value nobody could take by accident */
+	/* 0xff: all bits, not a value that occurs by accident */
 	return prctl(PR_SET_SECUREBITS, 0xff, 0, 0, 0) == 0 ? broken("securebits were set")
 							    : held();
 }
 
-/* Runs a set-user-id copy of this program, which tells who it became. */
+/* Runs a set-user-id copy of this program, which prints its ids. */
 static int run_setuid(const struct check *c)
 {
 	char out[256] = "", want[64], command[128];
 	FILE *f;
 
 	if (access(c->arg, X_OK) < 0)
-		return unjudged("there is no %s: %s", c->arg, strerror(errno));
+		return unjudged("cannot open %s: %s", c->arg, strerror(errno));
 	snprintf(command, sizeof(command), "%s --who", c->arg);
 	f = popen(command, "re");
 	if (!f || !fgets(out, sizeof(out), f))
@@ -137,7 +137,7 @@ static int run_setuid(const struct check *c)
 		 (int)getgid(), (int)getgid());
 	if (!out[0])
 		return trouble("%s said nothing", c->arg);
-	return strncmp(out, want, strlen(want)) == 0 ? held() : broken("it became: %s", out);
+	return strncmp(out, want, strlen(want)) == 0 ? held() : broken("its ids: %s", out);
 }
 
 static bool got_bits(const char *path)

@@ -10,7 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* Seen from the root of a namespace of one's own every path is "/" or a leaf just below it. */
+/* In a cgroup namespace of its own, every path is "/" or a child of it. */
 static int paths(const struct check *c)
 {
 	char text[4096];
@@ -26,7 +26,7 @@ static int paths(const struct check *c)
 			continue;
 		if (strstr(path, "/..") == path || memchr(path + 1, '/', len - 1) ||
 		    (len > 1 && path[1] != 'x'))
-			return broken("a path of the host is told: %.*s", (int)len, path);
+			return broken("shows a path of the host: %.*s", (int)len, path);
 	}
 	return held();
 }
@@ -61,12 +61,12 @@ static int files(const struct check *c)
 	(void)c;
 	for (size_t i = 0; i < LEN(names); i++)
 		if (access(names[i], F_OK) == 0)
-			return broken("%s is there", names[i]);
+			return broken("%s exists", names[i]);
 	return held();
 }
 
 const struct check checks_cgroup[] = {
-	{ "cgroup-paths", "/proc/self/cgroup tells no path of the host", paths, BOTH, "cgroupns" },
+	{ "cgroup-paths", "/proc/self/cgroup shows no path of the host", paths, BOTH, "cgroupns" },
 	{ "cgroup-mounts", "no control group file system is mounted", mounts, BOTH, "mountns" },
 	{ "cgroup-files", "no file of a control group is in reach", files, BOTH, "mountns" },
 	{ 0 },

@@ -96,7 +96,7 @@ static int absent(const struct check *c)
 	for (char *p = strtok_r(list, " ", &save); p; p = strtok_r(NULL, " ", &save)) {
 		snprintf(path, sizeof(path), "/dev/%s", p);
 		if (stat(path, &st) == 0)
-			return broken("%s is there", path);
+			return broken("%s exists", path);
 	}
 	return HELD;
 }
@@ -157,7 +157,7 @@ static int own_pts(const struct check *c)
 	}
 
 const struct check checks_devices[] = {
-	{ "devices-only-expected", "/dev has the expected entries only", only_expected, BOTH,
+	{ "devices-only-expected", "/dev has only the expected entries", only_expected, BOTH,
 	  "devfull" },
 	{ "devices-only-harmless", "no device but null, zero, full, random, tty, ptmx, pts",
 	  only_harmless, BOTH, "devfull" },

@@ -20,7 +20,7 @@
 
 #define UPWARD "../../../../../../../../../../../../.."
 
-/* True if this path gives the runner's canary, told by its secret word. */
+/* True if this path is the runner's canary, which contains a secret. */
 static bool is_canary(int dirfd, const char *path)
 {
 	const char *token = fact("TOKEN");
@@ -37,7 +37,7 @@ static bool is_canary(int dirfd, const char *path)
 
 static int no_facts(void)
 {
-	return unjudged("the runner told nothing about the host");
+	return unjudged("the runner gave no facts about the host");
 }
 
 static int canary(const struct check *c)
@@ -74,7 +74,7 @@ static int hidden(const struct check *c)
 
 	if (!path)
 		return no_facts();
-	return lstat(path, &st) == 0 ? broken("%s of the host is there", path) : held();
+	return lstat(path, &st) == 0 ? broken("%s of the host is visible", path) : held();
 }
 
 static int upward(const struct check *c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host would rather not tell. */
+/* Information about the host that a sandbox must not read. */
 #include "probe.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static int host_name(const struct check *c)
 
 	(void)c;
 	if (!host || uname(&uts) < 0)
-		return unjudged("the runner told no host name");
+		return unjudged("the runner did not give the host name");
 	return strcmp(uts.nodename, host) == 0 ? broken("the host is called %s", host) : held();
 }
 
@@ -40,7 +40,7 @@ static int set_host_name(const struct check *c)
 	struct utsname uts;
 
 	(void)c;
-	/* too long for any kernel: EINVAL comes only to those who may */
+	/* too long for any kernel: only a permitted caller gets EINVAL */
 	if (uname(&uts) < 0)
 		return trouble("uname: %s", strerror(errno));
 	if (syscall(SYS_sethostname, uts.nodename, 1000) == 0 || errno == EINVAL)
@@ -55,7 +55,7 @@ static int environment(const struct check *c)
 
 	(void)c;
 	if (!secret)
-		return unjudged("the runner keeps no secret");
+		return unjudged("the runner did not set a secret");
 	for (char **e = environ; *e; e++)
 		if (strstr(*e, secret) || strncmp(*e, "LODGE_", 6) == 0)
 			return broken("the environment has %s", *e);

@@ -17,7 +17,7 @@
 
 static int no_facts(void)
 {
-	return unjudged("the runner made nothing on the host");
+	return unjudged("the runner made no IPC objects on the host");
 }
 
 static int sysv(const struct check *c)

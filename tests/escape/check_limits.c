@@ -75,7 +75,7 @@ static int descriptors(const struct check *c)
 	int fd;
 
 	(void)c;
-	/* whoever may, takes as much as allowed */
+	/* use as much as is allowed */
 	if (getrlimit(RLIMIT_NOFILE, &rl) == 0) {
 		rl.rlim_cur = rl.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &rl);

@@ -52,7 +52,7 @@ static int refused(const struct check *c)
 	return count ? judge_all(calls + first, count) : trouble("no call %s", c->arg);
 }
 
-/* Also the kernel refuses: an unknown file system type answers ENODEV to those who may mount. */
+/* The kernel refuses too: with the right to mount, an unknown file system type is ENODEV. */
 static int kernel_refuses(const struct check *c)
 {
 	(void)c;
@@ -74,7 +74,7 @@ static int with_option(const struct mount *m, void *arg)
 {
 	const struct check *c = arg;
 
-	/* devices live in /dev and over masked files, which are bound from there */
+	/* devices are in /dev, and bound from there over masked files */
 	if (strcmp(c->arg, "nodev") == 0 &&
 	    (is_below(m->point, "/dev") || is_below(m->point, "/proc")))
 		return 0;
@@ -151,10 +151,10 @@ static int names_host(const struct mount *m, void *arg)
 		return 0;
 	for (size_t i = 0; i < LEN(hay); i++)
 		if ((home && strstr(hay[i], home)) || (canary && strstr(hay[i], canary)))
-			return broken("%s tells a path of the host: %s", m->point, hay[i]);
+			return broken("%s shows a path of the host: %s", m->point, hay[i]);
 	for (const char *p = m->super; (p = strstr(p, "dir=")); p++)
 		if (p[4] == '/')
-			return broken("%s tells a path of the host: %s", m->point, m->super);
+			return broken("%s shows a path of the host: %s", m->point, m->super);
 	return 0;
 }
 
@@ -162,7 +162,7 @@ static int no_host_paths(const struct check *c)
 {
 	(void)c;
 	if (!fact("LODGE_HOME"))
-		return unjudged("the runner told nothing about the host");
+		return unjudged("the runner gave no facts about the host");
 	return each_mount(names_host, NULL);
 }
 
@@ -216,7 +216,7 @@ const struct check checks_mounts[] = {
 	  .arg = "nodev" },
 	{ "mounts-untied", "no mount is tied to one of the host", untied, BOTH, "mountns" },
 	{ "mounts-only-ours", "nothing of the host's mounts is left", only_ours, BOTH, "mountns" },
-	{ "mounts-no-host-paths", "the mount table tells no path of lodge", no_host_paths, BOTH,
+	{ "mounts-no-host-paths", "the mount table shows no path of lodge", no_host_paths, BOTH,
 	  "mountns" },
 	{ "mounts-writable-own", "only file systems of our own are writable", writable_own, BOTH,
 	  "mountns" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Network: a loopback of one's own, a few kinds of sockets, nothing else. */
+/* Network: an own loopback interface and a few kinds of sockets, nothing else. */
 #include "probe.h"
 
 #include <arpa/inet.h>
@@ -200,10 +200,10 @@ const struct check checks_net[] = {
 	GROUP_CHECK("raw", "raw IP sockets are refused"),
 	GROUP_CHECK("packet", "packet sockets are refused"),
 	GROUP_CHECK("families", "all other address families are refused"),
-	GROUP_CHECK("netlink", "netlink but for routes is refused"),
-	GROUP_CHECK("transports", "transports but TCP and UDP are refused"),
-	GROUP_CHECK("pairs", "socketpair makes no other family either"),
-	GROUP_CHECK("layers", "no protocol can be put on top of TCP"),
+	GROUP_CHECK("netlink", "netlink except routes is refused"),
+	GROUP_CHECK("transports", "transports except TCP and UDP are refused"),
+	GROUP_CHECK("pairs", "socketpair of other families is refused"),
+	GROUP_CHECK("layers", "upper-layer protocols on TCP are refused"),
 	{ "net-administer", "interfaces cannot be set up", administer, BOTH, "userns,caps,cgroup" },
 	{ 0 },
 };

@@ -34,7 +34,7 @@ static bool is_own_pid1(void)
  * to it all the same (pid1-kill), and nothing of it can be read. */
 static int same_id(void)
 {
-	return unjudged("lodge run by an ordinary user has one id for both");
+	return unjudged("rootless: the guest and PID 1 have the same id");
 }
 
 static int foreign_pid1(void)
@@ -214,7 +214,7 @@ const struct check checks_pid1[] = {
 	{ "pid1-limits", "limits of PID 1 cannot be reached", limits_of_pid1, USER, "caps" },
 	{ "pid1-scheduling", "scheduling of PID 1 cannot be changed", scheduling_of_pid1, USER,
 	  "caps" },
-	{ "pid1-same-id", "whoever takes lodge-init's id wins nothing", become_init, BOTH,
+	{ "pid1-same-id", "a process with lodge-init's id gains no rights", become_init, BOTH,
 	  "caps,dumpable,hidepid" },
 	{ 0 },
 };

@@ -282,7 +282,7 @@ static int maps(const struct check *c)
 		if (count > 65536)
 			return broken("%lu ids are mapped", count);
 	}
-	/* a map is written once: the kernel refuses any other, whoever asks */
+	/* a map can be written once: the kernel refuses a second write by any process */
 	fd = open(c->arg, O_WRONLY | O_CLOEXEC);
 	if (fd >= 0 && write(fd, "0 0 1", 5) > 0)
 		return broken("%s was written", c->arg);

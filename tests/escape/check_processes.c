@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes outside, and what must remain possible with one's own. */
+/* Processes outside are out of reach; own processes can still be traced and signalled. */
 #include "probe.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "judge.h"
 
-/* Signal 0 changes nothing, whoever has that number here. EPERM is broken too: it exists. */
+/* Signal 0 has no effect on a process inside with that number. EPERM is a failure: it exists. */
 static int signal_host(const struct check *c)
 {
 	long pid = fact_number("HOST_PID");
@@ -45,7 +45,7 @@ static int pidfd_host(const struct check *c)
 	return held();
 }
 
-/* Numbers count from 1 in a namespace of one's own, and the parent is inside it. */
+/* In a pid namespace of its own, numbers start at 1 and the parent is inside. */
 static int own_numbers(const struct check *c)
 {
 	char text[4096], *line;
@@ -84,7 +84,7 @@ static int trace_me(void *arg)
 	return 7;
 }
 
-/* gdb and strace on one's own child must go on working. */
+/* gdb and strace on an own child must work. */
 static int ptrace_child(const struct check *c)
 {
 	pid_t pid = fork();
@@ -128,8 +128,8 @@ const struct check checks_processes[] = {
 	  "pidns" },
 	{ "processes-own-session", "session and group begin inside, no terminal is in control",
 	  own_session, BOTH, "session" },
-	{ "processes-ptrace-child", "a child of one's own can be traced", ptrace_child, BOTH,
-	  .nofail = "says what must stay possible: every weakened sandbox allows more, not less" },
+	{ "processes-ptrace-child", "an own child can be traced", ptrace_child, BOTH,
+	  .nofail = "checks what must stay allowed; a weakened sandbox allows more, not less" },
 	{ "processes-foreign-memory", "calls into other processes' memory are refused",
 	  foreign_memory, BOTH, "seccomp" },
 	{ 0 },

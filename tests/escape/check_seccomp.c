@@ -80,7 +80,7 @@ static const struct call clones[] = {
 	{ "clone-all", SYS_clone, { 0x7e020000 | SIGCHLD } },
 };
 
-/* Numbers no list of today knows, and the newest ones of today that nobody looked at. */
+/* Numbers above the list, and recent system calls that the list does not contain. */
 static const struct call unknown[] = {
 	{ "463", 463, { 0 } }, { "464", 464, { 0 } },
 	{ "470", 470, { 0 } }, { "500", 500, { 0 } },
@@ -181,7 +181,7 @@ static int clone3(const struct check *c)
 
 	(void)c;
 	if (j.how == JUDGED_UNKNOWN)
-		return unjudged("no filter can be stacked (%d)", j.code);
+		return unjudged("cannot install a second filter (%d)", j.code);
 	if (j.how != JUDGED_REFUSED || j.code != ENOSYS)
 		return broken("clone3 is not answered with ENOSYS (%d, %d)", j.how, j.code);
 	return held();
@@ -193,7 +193,7 @@ static int i386(const struct check *c)
 
 	(void)c;
 	if (j.how == JUDGED_UNKNOWN)
-		return unjudged("no filter can be stacked (%d)", j.code);
+		return unjudged("cannot install a second filter (%d)", j.code);
 	if (j.how == JUDGED_ALLOWED)
 		return broken("a call through int 0x80 is let through");
 	if (j.how == JUDGED_KILLED && j.code == SIGSEGV)
@@ -201,7 +201,7 @@ static int i386(const struct check *c)
 	return held();
 }
 
-/* A filter is there for good: neither strict mode nor an empty filter takes it away. */
+/* A filter cannot be removed: neither by strict mode nor by an empty filter. */
 static int stays(const struct check *c)
 {
 	const struct call call = { "mount", SYS_mount, { 0, 0, 0, 0, 0 } };
@@ -236,13 +236,13 @@ const struct check checks_seccomp[] = {
 	GROUP_CHECK("secrets", "memory the host cannot read back is refused"),
 	GROUP_CHECK("unshares", "unshare and setns are refused"),
 	GROUP_CHECK("clones", "clone with a namespace flag is refused"),
-	GROUP_CHECK("unknown", "calls the list does not know are refused"),
+	GROUP_CHECK("unknown", "calls that are not in the list are refused"),
 	GROUP_CHECK("x32", "x32 calls are refused"),
 	GROUP_CHECK("personalities", "personalities that weaken memory layout are refused"),
 	GROUP_CHECK("prctls", "prctl that rewrites memory layout or securebits is refused"),
 	{ "seccomp-clone3", "clone3 answers ENOSYS", clone3, BOTH, "seccomp" },
 	{ "seccomp-i386", "32-bit calls are refused", i386, BOTH, "seccomp" },
 	{ "seccomp-useful", "calls of ordinary programs pass", allowed, BOTH,
-	  .nofail = "says what must stay possible: every weakened sandbox allows more, not less" },
+	  .nofail = "checks what must stay allowed; a weakened sandbox allows more, not less" },
 	{ 0 },
 };

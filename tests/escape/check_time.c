@@ -25,7 +25,7 @@ static int set_clock(const struct check *c)
 	return held();
 }
 
-/* A tick no kernel takes: EINVAL comes only to those who may set it. */
+/* An invalid tick: only a permitted caller gets EINVAL. */
 static int adjust_clock(const struct check *c)
 {
 	struct timex tx = { .modes = ADJ_TICK, .tick = 1 };

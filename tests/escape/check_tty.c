@@ -19,7 +19,7 @@
 			-1, number, 0                                                              \
 		}                                                                                  \
 	}
-/* With garbage in the upper half, which the kernel does not look at (CVE-2019-10063). */
+/* With garbage in the upper half, which the kernel ignores (CVE-2019-10063). */
 #define WIDE(number) ((long)(0x100000000ull | (number)))
 
 static const struct call sti[] = {
@@ -67,7 +67,7 @@ const struct check checks_tty[] = {
 	{ "tty-console", "TIOCLINUX and TIOCCONS are refused", refused, BOTH, "seccomp",
 	  .arg = "console" },
 	{ "tty-discipline", "TIOCSETD is refused", refused, BOTH, "seccomp", .arg = "discipline" },
-	{ "tty-own-sti", "TIOCSTI fails on a terminal of one's own", type_into_own, BOTH,
+	{ "tty-own-sti", "TIOCSTI fails on a terminal of the sandbox", type_into_own, BOTH,
 	  "seccomp" },
 	{ 0 },
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the tests start sandboxes and say what came of it."""
+"""Starts sandboxes for the checks and reports results as TAP."""
 import os
 import re
 import subprocess
@@ -76,11 +76,11 @@ class Lodge:
         return env
 
     def argv(self, options, command, writable=False):
-        place = f"{self.host.probe_dir}:/probe" + (":rw" if writable else "")
-        return [self.binary, "run", *self.base, "--dir", place, *options, "--", *command]
+        bind = f"{self.host.probe_dir}:/probe" + (":rw" if writable else "")
+        return [self.binary, "run", *self.base, "--dir", bind, *options, "--", *command]
 
     def probe(self, weaken):
-        """Without a mount namespace the probe is where it is on the host."""
+        """The path of the probe; without a mount namespace, its path on the host."""
         if weaken and "mountns" in weaken.split(","):
             return self.host.probe
         return "/probe/escape-probe"
@@ -98,13 +98,13 @@ class Lodge:
             r = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True,
                                text=True, errors="replace", timeout=seconds)
         except subprocess.TimeoutExpired:
-            return Result(124, "", f"no end after {seconds} s")
+            return Result(124, "", f"did not end within {seconds} s")
         return Result(r.returncode, r.stdout, r.stderr)
 
     def _under_tty(self, argv, env):
-        """With a terminal in control of the caller, as when typed at a prompt."""
+        """With a controlling terminal, as at a shell prompt."""
         def act():
-            # output by pipes: only the session has to do with the terminal
+            # output through pipes: only the session uses the terminal
             r = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True)
             os.write(1, r.stdout + r.stderr)
             os._exit(r.returncode & 0xff)
@@ -120,7 +120,7 @@ class Lodge:
         line = p.stdout.readline()
         if not line:
             p.wait()
-            raise RuntimeError(f"it did not start: {p.stderr.read().strip()}")
+            raise RuntimeError(f"the command did not start: {p.stderr.read().strip()}")
         return p
 
 

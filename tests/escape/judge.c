@@ -134,15 +134,15 @@ static int judge_list(const struct call *calls, size_t count, bool want_refused)
 		struct judgement j = judge(&calls[i]);
 
 		if (j.how == JUDGED_UNKNOWN)
-			return unjudged("no filter can be stacked to judge %s (%d)", calls[i].name,
-					j.code);
+			return unjudged("cannot install a second filter to test %s (%d)",
+					calls[i].name, j.code);
 		if ((j.how != JUDGED_ALLOWED) == want_refused || used >= sizeof(names) - 40)
 			continue;
 		used += (size_t)snprintf(names + used, sizeof(names) - used, " %s", calls[i].name);
 	}
 	if (!names[0])
 		return held();
-	return broken("the filter %s%s", want_refused ? "lets through" : "refuses", names);
+	return broken("the filter %s%s", want_refused ? "allows" : "refuses", names);
 }
 
 int judge_all(const struct call *calls, size_t count)

@@ -3,8 +3,8 @@
  * out. A child stacks a filter of its own that answers TRACE for this one call. Any refusal of an
  * older filter takes precedence over TRACE, so either the child sees the refusal, or its tracer is
  * stopped at the call and kills the child before the kernel goes on. Unlike looking at errno this
- * tells the filter's EPERM from the kernel's own, so a missing filter cannot hide behind missing
- * capabilities. */
+ * distinguishes the filter's EPERM from the kernel's own, so a missing filter cannot hide behind
+ * missing capabilities. */
 #ifndef LODGE_ESCAPE_JUDGE_H
 #define LODGE_ESCAPE_JUDGE_H
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that look at sandboxes from the host: ids, PID 1, survivors, two sandboxes apart."""
+"""Checks from the host: ids, PID 1, surviving processes, isolation of two sandboxes."""
 import fcntl
 import os
 import signal
@@ -38,7 +38,7 @@ def pids():
 
 
 def marked(mark):
-    """Processes that carry the mark and are inside: not the lodge that was told to start them."""
+    """Processes inside that have the mark; without the lodge that started them."""
     found = []
     for pid in pids():
         try:
@@ -183,7 +183,7 @@ def init_program(lodge, host, weaken):
 
 
 def init_dumpable(lodge, host, weaken):
-    """The files of a process that may not be dumped belong to root of its namespace, not to it."""
+    """The /proc files of a non-dumpable process belong to root of its namespace, not to it."""
     with Held(lodge, weaken) as box:
         pid = init_of(box.pid)
         owner = os.stat(f"/proc/{pid}/environ").st_uid
@@ -347,7 +347,7 @@ while not seen and time.monotonic() < end:
         seen = b"%s" in os.read(fd, 65536)
 print("seen" if seen else "nothing", flush=True)
 """
-SHARED = "factor"  # a program below /usr that nobody needs
+SHARED = "factor"  # a program below /usr that no other test uses
 
 
 def beside_watcher(lodge, weaken, act):
@@ -373,7 +373,7 @@ def watches(lodge, host, weaken):
 
 
 def locks(lodge, host, weaken):
-    """A lock taken inside holds nobody up outside, and is no channel between sandboxes."""
+    """A lock taken inside blocks no process outside and is no channel between sandboxes."""
     def act():
         with open(f"/usr/bin/{SHARED}", "rb") as f:
             try:
@@ -442,9 +442,9 @@ CHECKS = [
     Check("outside-init-descriptors", "PID 1 holds no descriptor of the host's files",
           init_descriptors,
           nofail="the keeper's descriptors close with exec from birth; the sweep is a second net"),
-    Check("outside-namespaces", "namespaces are shared with nobody", spaces_apart,
+    Check("outside-namespaces", "namespaces are not shared with other processes", spaces_apart,
           "ipcns", root=True),
-    Check("outside-mount-namespace", "nobody else is in the mount namespace", mounts_alone,
+    Check("outside-mount-namespace", "no other process is in the mount namespace", mounts_alone,
           "mountns", root=True),
     Check("outside-groups", "the command is in control groups of its own", in_groups,
           "cgroup", root=True),

@@ -106,7 +106,7 @@ static int run_check(void *arg)
 {
 	const struct check *c = arg;
 
-	/* a file too large is an error to look at, not an end */
+	/* a file that is too large must be an error, not a signal */
 	signal(SIGXFSZ, SIG_IGN);
 	deadline(CHECK_SECONDS);
 	return c->run(c);
@@ -159,9 +159,9 @@ static int hold(bool daemonise)
 		pause();
 }
 
-/* Started as a set-user-id file: says who it became and does nothing else, whatever it was asked.
+/* Run as a set-user-id file, it prints its ids and ignores every other request.
  */
-static int who(void)
+static int print_ids(void)
 {
 	printf("uid %d euid %d gid %d egid %d caps %llx\n", (int)getuid(), (int)geteuid(),
 	       (int)getgid(), (int)getegid(), (unsigned long long)status_number("CapEff", 16));
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 	const char *word = argc > 1 ? argv[1] : "";
 
 	if (getauxval(AT_SECURE) || strcmp(word, "--who") == 0)
-		return who();
+		return print_ids();
 	text = mmap(NULL, TEXT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (text == MAP_FAILED)
 		return TROUBLE;

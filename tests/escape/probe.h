@@ -14,7 +14,7 @@
 enum result {
 	HELD = 0,
 	BROKEN = 1,
-	UNJUDGED = 77, /* this machine cannot tell */
+	UNJUDGED = 77, /* cannot be decided on this machine */
 	TROUBLE = 99, /* the check itself failed */
 };
 
@@ -27,7 +27,7 @@ struct check {
 	unsigned class;
 	const char *weaken; /* LODGE_WEAKEN with which it must be found broken */
 	const char *nofail; /* or: why no weakened sandbox can show it */
-	const char *options; /* wants a sandbox for itself, started with these options */
+	const char *options; /* needs its own sandbox, started with these options */
 	const char *weak_options; /* the weakened run has these instead */
 	const char *arg;
 };

@@ -6,13 +6,13 @@ prints TAP.
 Environment:
   LODGE_BUILD      the build to test (default build)
   LODGE_BIN_HOOKS  a build with -Dtest_hooks=true: every check is also run in a sandbox weakened
-                   by LODGE_WEAKEN and must be found broken there ("can fail")
+                   by LODGE_WEAKEN and must fail there ("can fail")
   ESCAPE_PROBE     escape-probe (default: of LODGE_BUILD)
   ESCAPE_ONLY      comma-separated patterns of check names
   ESCAPE_TEMPLATE  a template with a root inside, for the root class (default: host with --root)
 
-As root everything runs in mount, pid, uts and ipc namespaces of the runner's own: what a sandbox
-weakened on purpose shares with "the host" is then this, and it all ends with the runner.
+As root, everything runs in the runner's own mount, pid, uts and ipc namespaces. A sandbox that is
+weakened on purpose shares only these, and they end with the runner.
 """
 import fnmatch
 import json
@@ -34,14 +34,14 @@ def enter_namespaces():
     if os.geteuid() != 0 or os.environ.get("ESCAPE_INSIDE"):
         return
     os.environ["ESCAPE_INSIDE"] = "1"
-    # mounts that propagate, as on most hosts: a sandbox must cut that off itself
+    # shared propagation, as on most hosts: a sandbox must stop it itself
     os.execvp("unshare", ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--mount-proc",
                           "--kill-child", "sh", "-c", 'mount --make-rshared / && exec "$@"', "sh",
                           sys.executable, os.path.abspath(__file__)])
 
 
 class Host:
-    """What is planted on the host, and the directory that carries the probe into sandboxes."""
+    """Facts and canaries on the host, and the directory with the probe that sandboxes mount."""
 
     def __init__(self, probe):
         self.dir = tempfile.mkdtemp(prefix="lodge-escape-")
@@ -52,7 +52,7 @@ class Host:
         os.mkdir(self.home, 0o700)
         self.mounted = os.geteuid() == 0
         if self.mounted:
-            # a mount whose name tells where lodge keeps its data, for the checks not to find
+            # a mount whose name is the data directory of lodge; the checks must not find it
             subprocess.run(["mount", "--bind", self.home, self.home], check=True)
         os.mkdir(self.probe_dir)
         os.mkdir(canary)
@@ -71,7 +71,7 @@ class Host:
         self.facts.update(LODGE_HOME=self.home, SECRET=self.secret,
                           ROOTLESS=int(os.geteuid() != 0))
 
-    def tell(self, root_class):
+    def write_facts(self, root_class):
         self.facts["CLASS"] = "root" if root_class else "user"
         with open(os.path.join(self.probe_dir, "facts"), "w") as f:
             f.writelines(f"{k}={v}\n" for k, v in self.facts.items())
@@ -129,7 +129,7 @@ def run_batch(lodge, host, checks, weaken, options):
     for name in names:
         if name in results:
             continue
-        # the memory limit may take the whole command: that is holding, too
+        # the memory limit may kill the whole command, which is also a pass
         if name.startswith("bombs-memory-") and r.code == 137 and not weaken:
             results[name] = (HELD, "killed")
         else:
@@ -144,7 +144,7 @@ def run_inside(tap, lodge, host, checks, label):
     if os.geteuid() != 0:
         for c in checks:
             if any(fnmatch.fnmatch(c["name"], p) for p in NEEDS_GROUPS):
-                tap.skip(f"{label}{c['name']}", "an ordinary user has no control groups")
+                tap.skip(f"{label}{c['name']}", "an ordinary user has no cgroups")
         checks = [c for c in checks
                   if not any(fnmatch.fnmatch(c["name"], p) for p in NEEDS_GROUPS)]
     for (_, options, _), group in batches(checks, False).items():
@@ -181,7 +181,7 @@ def in_class(checks, name):
 
 
 def test_user_class(tap, lodge, hooks, host, checks):
-    host.tell(False)
+    host.write_facts(False)
     run_inside(tap, lodge, host, in_class(checks, "user"), "")
     run_outside(tap, lodge, host, outside.CHECKS, "")
     if not hooks:
@@ -216,10 +216,10 @@ def run_outside_weakened(tap, hooks, host):
 def test_root_class(tap, lodge, host, checks):
     template = os.environ.get("ESCAPE_TEMPLATE")
     lodge.base = (["--template", template] if template else []) + ["--root"]
-    host.tell(True)
+    host.write_facts(True)
     r = lodge.run([], ["--who"])
     if r.code != 0:
-        tap.skip("root class", f"no sandbox with a root inside can be had: {r.why()}")
+        tap.skip("root class", f"cannot start a sandbox with root inside: {r.why()}")
     else:
         run_inside(tap, lodge, host, in_class(checks, "root"), "root class: ")
         run_outside(tap, lodge, host, [c for c in outside.CHECKS if c.root], "root class: ")
@@ -228,7 +228,7 @@ def test_root_class(tap, lodge, host, checks):
 
 def main():
     enter_namespaces()
-    # as first process of its namespace it would otherwise not even notice
+    # PID 1 of a namespace ignores signals without a handler
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     binary = os.path.join(machine.build(), "lodge")
     probe = os.environ.get("ESCAPE_PROBE", os.path.join(machine.build(), "escape-probe"))
@@ -236,7 +236,7 @@ def main():
     tap = Tap()
     for path in filter(None, (binary, probe, hooks)):
         if not os.access(path, os.X_OK):
-            tap.bail(f"{path} is not there")
+            tap.bail(f"{path} does not exist")
     listing = subprocess.run([probe, "--list"], capture_output=True, text=True, check=True).stdout
     checks = [json.loads(line) for line in listing.splitlines()]
     host = Host(probe)
@@ -244,7 +244,7 @@ def main():
         lodge = Lodge(binary, host)
         r = lodge.run([], ["--who"])
         if r.code != 0:
-            tap.bail(f"no sandbox can be had: {r.why()}")
+            tap.bail(f"cannot start a sandbox: {r.why()}")
         test_user_class(tap, lodge, Lodge(os.path.abspath(hooks), host) if hooks else None, host,
                         checks)
         test_root_class(tap, lodge, host, checks)
