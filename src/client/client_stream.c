@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "client/internal.h"
 
 enum { LINE_MAX_CHUNK = 1024 };
@@ -195,28 +196,20 @@ ssize_t client_read(struct client_stream *s, void *buf, size_t size, struct err 
 
 int stream_all(struct client_stream *s, char **ret, size_t *ret_len, struct err *err)
 {
-	size_t len = 0, room = 16 << 10;
-	auto_free char *buf = malloc(room + 1);
+	auto_free char *buf = NULL;
+	size_t len = 0, capacity = 0;
 	ssize_t n;
 
-	while (buf && (n = client_read(s, buf + len, room - len, err)) != 0) {
-		char *more;
-
+	do {
+		if (vec_reserve(&buf, &capacity, len + READ_MIN) < 0)
+			return err_sys(err, ENOMEM, "response");
+		n = client_read(s, buf + len, capacity - len - 1, err);
 		if (n < 0)
 			return -1;
 		len += (size_t)n;
-		if (len < room)
-			continue;
-		if (room >= ANSWER_MAX)
+		if (len > ANSWER_MAX)
 			return err_set(err, ERR_LIMIT, "the response is longer than 64 MiB");
-		more = realloc(buf, 2 * room + 1);
-		if (!more)
-			return err_sys(err, ENOMEM, "response");
-		buf = more;
-		room *= 2;
-	}
-	if (!buf)
-		return err_sys(err, ENOMEM, "response");
+	} while (n);
 	buf[len] = '\0';
 	*ret = steal_ptr(&buf);
 	*ret_len = len;

@@ -11,6 +11,7 @@
 enum {
 	HEAD_MAX = 64 << 10, /* bytes of the head of a response */
 	HEADERS_MAX = 200,
+	READ_MIN = 4096, /* free bytes of a buffer before a read */
 	ANSWER_MAX = 64 << 20, /* bytes of a response, line or event in memory */
 	CONN_BUF = HEAD_MAX,
 };
@@ -94,7 +95,7 @@ struct client_stream {
 	bool over;
 	/* lines.c */
 	char *lines;
-	size_t at, len, room;
+	size_t at, len, capacity;
 };
 DEFINE_AUTO(struct client_stream *, client_close);
 

@@ -4,29 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "client/internal.h"
-
-enum { ROOM_MIN = 16 << 10 };
 
 static int reserve_line(struct client_stream *s, struct err *err)
 {
-	size_t room = s->room ? 2 * s->room : ROOM_MIN;
-	char *more;
-
 	if (s->at) {
 		memmove(s->lines, s->lines + s->at, s->len - s->at);
 		s->len -= s->at;
 		s->at = 0;
 	}
-	if (s->len < s->room)
-		return 0;
-	if (s->room >= ANSWER_MAX)
+	if (s->len >= ANSWER_MAX)
 		return err_set(err, ERR_LIMIT, "a line of the response is longer than 64 MiB");
-	more = realloc(s->lines, room);
-	if (!more)
+	if (vec_reserve(&s->lines, &s->capacity, s->len + READ_MIN) < 0)
 		return err_sys(err, ENOMEM, "response");
-	s->lines = more;
-	s->room = room;
 	return 0;
 }
 
@@ -47,7 +38,7 @@ static int next_line(struct client_stream *s, char **ret, size_t *ret_len, struc
 		seen = s->len - s->at;
 		if (reserve_line(s, err) < 0)
 			return -1;
-		n = client_read(s, s->lines + s->len, s->room - s->len, err);
+		n = client_read(s, s->lines + s->len, s->capacity - s->len, err);
 		if (n < 0)
 			return -1;
 		if (!n && !seen)

@@ -118,7 +118,7 @@ def test_lists_are_kept_changed_and_taken_away(client, policy):
 
 
 @pytest.mark.parametrize("commands, words", [
-    ([], "commands: not an object"), ({"x": 1}, "commands: x"), ({"allow": "ls"}, "commands: allow"),
+    ([], "commands: must be an object"), ({"x": 1}, "commands: x"), ({"allow": "ls"}, "commands: allow"),
     ({"allow": ["a/b"]}, "a/b"), ({"deny": [""]}, "commands: deny"), ({"allow": ["x" * 256]}, "commands: allow"),
     ({"allow": ["a"] * 513}, "512"), ({"reason": "x" * 161}, "reason"), ({"enforce": "maybe", "allow": []}, "enforce"),
     ({"enforce": "require"}, "enforce"), ({"allow": ["a:b"]}, "a:b"),
@@ -275,7 +275,7 @@ def test_what_could_never_be_found_is_no_entry(client, name):
     answer = client.post("/v1/policies", {"name": "never", "commands": {"allow": ["cat", name]}})
     assert answer.status == 400 and "commands: allow: " in answer.json["error"]["message"], answer
     shown = name.replace("\t", "?").replace("\n", "?")
-    assert f'"{shown}" is neither' in answer.json["error"]["message"]
+    assert f'"{shown}" must be a program name or an absolute path' in answer.json["error"]["message"]
 
 
 # ---- per template and per tenant --------------------------------------------------------------
