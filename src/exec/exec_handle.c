@@ -161,7 +161,7 @@ int exec_record_read(struct exec_record *c, enum guest_exec_stream s, uint64_t *
 		*offset = start;
 	if (*offset >= end)
 		return 0;
-	/* the file does not change any more, so no lock is needed */
+	/* the file never changes, so no lock is needed */
 	if (read_file(&c->output[s], *offset - start, buf, size, ret, err) < 0)
 		return -1;
 	*offset += *ret;

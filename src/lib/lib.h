@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "admit/policy.h"
 #include "thread/thread.h"
+#include "thread/thread_files.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

@@ -2,6 +2,7 @@
 #ifndef LODGE_PROJECT_FRAGMENT_RESTORE_H
 #define LODGE_PROJECT_FRAGMENT_RESTORE_H
 
+#include "base/gate.h"
 #include "project/project.h"
 
 enum { RESTORE_STEP = 1000 }; /* files between two progress reports */

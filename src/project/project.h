@@ -23,7 +23,6 @@
 
 #include "base/json.h"
 #include "engine/engine.h"
-#include "engine/start_progress.h"
 
 enum {
 	FRAGMENT_BYTES_MAX = 64 << 20, /* of all files together, and of the JSON they come in */
@@ -114,49 +113,6 @@ int fragment_remove(struct engine *e, const struct caller *who, const char *user
 void fragment_files_to_json(struct json_out *j, const char *key,
 			    const struct store_file_list *files);
 
-/* ---- switching --------------------------------------------------------------------------- */
-
-struct switch_opts {
-	const char *user, *project;
-	const char *fragment; /* NULL: the user's working copy, or the latest fragment if there is
-				 none */
-	const char *template; /* for a new sandbox; NULL: "host" */
-	const struct template *over; /* overrides of the template; may be NULL */
-	int64_t idle_timeout_ms, max_lifetime_ms, wait_ms; /* as in struct session_opts */
-	/* Receives progress in the caller's thread, at least every 1,000 files; may be NULL. Not
-	 * called if the request is refused before anything changes. */
-	progress_fn *on_progress;
-	void *progress_arg;
-};
-struct switch_result {
-	char session[STORE_ID], sandbox[STORE_ID];
-	char project[STORE_ID], fragment[STORE_ID]; /* now active; fragment may be "" */
-	char previous[STORE_ID]; /* session that was active before, if another */
-	enum session_outcome outcome;
-	unsigned restored_files; /* written by this switch; 0 if a working copy was resumed */
-	bool has_restored_files; /* a working copy, or a non-empty fragment */
-	bool state_lost; /* the files of the working copy were lost */
-	struct store_cause cause; /* of state_lost, or of the resume */
-};
-/* Checks access, fragment and paths before it changes anything, prepares the new sandbox, and makes
- * it the user's active one as the last step. A failure before that step leaves the active sandbox
- * and its processes as they are. A named fragment replaces the working copy with exactly its files.
- * The sandbox that was active before is hibernated; it stays the working copy of its project.
- * Switches of one user run one after the other, in the order of the calls.
- *
- * Two sandboxes run for a moment, so a quota of one sandbox blocks every switch. */
-int switch_user(struct engine *e, const struct caller *who, const struct switch_opts *opts,
-		struct switch_result *ret, struct err *err);
-
-struct active_fragment {
-	char project[STORE_ID], fragment[STORE_ID];
-	bool has_fragment; /* the fragment still exists: */
-	struct store_fragment record;
-};
-/* 1: *ret is the active project; 0: the user has none. */
-int user_active_fragment(struct engine *e, const struct caller *who, const char *user,
-			 struct active_fragment *ret, struct err *err);
-
 /* ---- users ------------------------------------------------------------------------------- */
 
 struct user_info {
@@ -173,33 +129,5 @@ int user_set(struct engine *e, const struct caller *who, const char *user, const
 /* For a user that has sessions but no record, only the id is set. */
 int user_get(struct engine *e, const struct caller *who, const char *user, struct user_info *ret,
 	     struct err *err);
-
-/* ---- killing ----------------------------------------------------------------------------- */
-
-struct kill_result {
-	bool killed;
-	char session[STORE_ID], sandbox[STORE_ID]; /* sandbox "" if it was hibernated */
-	char project[STORE_ID];
-};
-/* Deletes the user's active session with its files; the user has no active project afterwards.
- * Succeeds with killed false if the user has no active session. */
-int user_kill_active_sandbox(struct engine *e, const struct caller *who, const char *user,
-			     struct kill_result *ret, struct err *err);
-
-struct kill_result_list {
-	struct kill_result *items; /* owned */
-	size_t count, killed, failed;
-	size_t projects; /* working copies among them */
-};
-void kill_result_list_fini(struct kill_result_list *l);
-/* Deletes every session of the user, however it was created. Continues after a failure. */
-int user_kill_sandboxes(struct engine *e, const struct caller *who, const char *user,
-			struct kill_result_list *ret, struct err *err);
-/* The same for every user. Sessions that belong to no user stay. */
-int user_kill_all_sandboxes(struct engine *e, const struct caller *who,
-			    struct kill_result_list *ret, struct err *err);
-
-/* At startup: finishes or undoes switches that were interrupted when the last engine ended. */
-int switch_recover(struct engine *e, struct err *err);
 
 #endif

@@ -18,6 +18,7 @@
 #include "project/mem_gate.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
+#include "project/project_switch.h"
 
 DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 

@@ -26,4 +26,7 @@ int switch_commit(struct engine *e, const struct caller *who, const char *user, 
 int switch_finish_pending(struct engine *e, const struct caller *who, const char *user,
 			  struct err *err);
 
+/* At startup: finishes or undoes switches that were interrupted when the last engine ended. */
+int switch_recover(struct engine *e, struct err *err);
+
 #endif

@@ -15,6 +15,7 @@
 #include "project/session_walk.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
+#include "project/user_kill.h"
 
 void kill_result_list_fini(struct kill_result_list *l)
 {

@@ -15,6 +15,7 @@
 #include "session/reconcile.h"
 #include "session/session.h"
 #include "snapshot/snapshot_archive.h"
+#include "project/switch_commit.h"
 
 struct names { /* of sandboxes that a record names */
 	char (*ids)[STORE_ID];

@@ -19,6 +19,7 @@
 #include "engine/scratch.h"
 #include "engine/name_lock.h"
 #include "session/capacity.h"
+#include "template/template_build.h"
 
 enum { CAPACITY_MS = 60000, ENTRIES_MAX = 4 << 20 };
 

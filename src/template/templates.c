@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A template exists if its template.json exists: files are written before it and deleted after it.
- * A mark beside it tells the next startup which change was interrupted. A template from a snapshot
+ * A mark beside it records a change in progress for the next startup. A template from a snapshot
  * has no files of its own: it holds the snapshot's layer. */
 #include "template/templates.h"
 

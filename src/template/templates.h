@@ -33,21 +33,6 @@ int template_change(struct engine *e, const struct caller *who, const char *name
 /* Deletes the template with its files. ERR_CONFLICT: sandboxes, sessions or snapshots use it. */
 int template_delete(struct engine *e, const char *actor, const char *name, struct err *err);
 
-/* ---- from an archive --------------------------------------------------------------------- */
-
-struct template_build;
-/* Creates the sandbox. `oci`: the archive is an OCI image layout, else a root file system. */
-int template_build_new(struct engine *e, const char *name, bool oci, struct template_build **ret,
-		       struct err *err);
-/* Unpacks a tar archive, compressed or not, from fd (borrowed). Call it once. */
-int template_build_fill(struct template_build *b, int fd, struct err *err);
-/* Makes the unpacked files the template. ERR_CONFLICT: the name exists by now. */
-int template_build_commit(struct template_build *b, const char *actor, struct err *err);
-bool template_build_wants_root(const struct template_build *b); /* according to the image */
-/* Deletes everything that is not committed. NULL is allowed. */
-void template_build_free(struct template_build *b);
-DEFINE_AUTO(struct template_build *, template_build_free);
-
 /* At startup: finishes or undoes interrupted changes and holds the layers that templates use. */
 int templates_reconcile(struct engine *e, struct err *err);
 

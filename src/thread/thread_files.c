@@ -8,8 +8,7 @@
 
 #include "base/file_io.h"
 #include "base/vec.h"
-#include "thread/thread.h"
-#include "sandbox/files_stream.h"
+#include "thread/thread_files.h"
 
 enum {
 	LIST_MAX = 10000, /* files in one list; the newest are kept */

@@ -13,6 +13,8 @@
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"
+#include "project/project_switch.h"
+#include "project/user_kill.h"
 
 json_t *op_snapshot(const json_t *q, struct err *err)
 {

@@ -6,6 +6,7 @@
 #include "session_engine.h"
 
 #include "project/project.h"
+#include "project/project_switch.h"
 
 static const char *const both[] = { "{\"a.txt\":\"alpha\\n\"}", "{\"b.txt\":\"beta\\n\"}" };
 

@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "engine/internal.h"
 #include "project/project.h"
+#include "project/project_switch.h"
 
 static struct store_page page = { .limit = 100 };
 

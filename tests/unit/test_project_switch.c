@@ -13,6 +13,8 @@
 #include "switch_fixture.h"
 #include "exec/side_conn.h"
 #include "snapshot/snapshot.h"
+#include "project/project_switch.h"
+#include "project/user_kill.h"
 
 /* ---- switching ---------------------------------------------------------------------------- */
 

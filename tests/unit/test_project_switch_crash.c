@@ -7,6 +7,8 @@
 #include "base/array.h"
 #include "engine/internal.h"
 #include "switch_fixture.h"
+#include "project/project_switch.h"
+#include "project/switch_commit.h"
 
 /* Opens the home as it was left. The keeper of the previous engine may still be running. */
 static bool take_over(void)

@@ -7,6 +7,8 @@
 #include "api/core/sse.h"
 #include "api/projects/projects.h"
 #include "project/project.h"
+#include "project/project_switch.h"
+#include "project/user_kill.h"
 
 /* ---- switching ------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 
 #include "api/threads/threads_sessions.h"
 #include "base/base64.h"
+#include "thread/thread_files.h"
 
 enum { NAME_BYTES = 255 };
 

@@ -9,6 +9,7 @@
 
 #include "api/v1/v1.h"
 #include "sandbox/template/template_json.h"
+#include "thread/thread_files.h"
 
 /* ---- answers --------------------------------------------------------------------------------- */
 

@@ -15,6 +15,7 @@
 #include "api/threads/threads_sessions.h"
 #include "base/file_io.h"
 #include "service/service_admin.h"
+#include "thread/thread_files.h"
 
 enum {
 	PIECE = 64 << 10,

@@ -11,6 +11,7 @@
 #include "api/v1/v1_routes.h"
 #include "base/array.h"
 #include "template/templates.h"
+#include "template/template_build.h"
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
