@@ -367,7 +367,7 @@ def test_somebody_elses_files(lodged, client, name, rootfs):
 
 def test_no_tar(lodged, client, name, tmp_path):
     env = dict(lodged.env(), PATH=str(tmp_path))
-    failed(lodged.lodge("templates", "add", name, str(tmp_path), env=env), "tar: not installed")
+    failed(lodged.lodge("templates", "add", name, str(tmp_path), env=env), "tar is not installed")
     assert name not in names(client)
 
 

@@ -158,5 +158,5 @@ int local_run_report_json(const struct local_run *r)
 		return cli_option_fail(CLI_EXIT_FAILED, &err);
 	}
 	human_put_json(text, stdout);
-	return cli_option_flush(status_of(r));
+	return status_of(r);
 }
