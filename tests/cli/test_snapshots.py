@@ -94,7 +94,7 @@ def test_rollback(lodged, client, one):
     client.run(one, "echo newer > top")
     t = Terminal("rollback", "one", "first", env=lodged.env())
     t.wait("Files written since then are lost.")
-    assert b"Take one back to first, which was taken " in t.seen
+    assert b"Restore one from first, taken " in t.seen
     t.type("no\n")
     assert t.end() == 1 and client.run(one, "cat top") == "newer\n"
     status, out, _ = lodged.lodge("rollback", "one", "first", "--yes")
