@@ -54,7 +54,7 @@ def test_quota(lodged, client, people):
     assert answer["quota"] == {"sandboxes": 0, "memory_bytes": 0, "disk_bytes": 1 << 40, "cpu_ms": 0}
     assert client.get("/v1/users/bob/quota").json["quota"] == answer["quota"]
     for words, said in ((("--memory", "x"), "--memory: "), (("--cpu", "-1"), "--cpu: "),
-                        (("--unset", "pids"), '--unset: no "pids"')):
+                        (("--unset", "pids"), '--unset: unknown quota "pids"; use sandboxes, memory, disk or cpu')):
         status, _, err = lodged.lodge("users", "quota", "bob", *words)
         assert status == 2 and err.startswith("lodge: " + said), err
     assert client.get("/v1/users/bob/quota").json["quota"] == answer["quota"]
@@ -67,7 +67,7 @@ def test_quota(lodged, client, people):
 
 def test_cleanup(lodged, client, people):
     t = Terminal("cleanup", "ada", env=lodged.env())
-    t.wait("Destroy all sessions of ada")
+    t.wait("Delete all sessions of ada")
     t.type("\n")
     assert t.end() == 1 and client.session(people[0])
     rows = lines(lodged.lodge("cleanup", "ada"))
@@ -75,7 +75,7 @@ def test_cleanup(lodged, client, people):
     assert client.get("/v1/sessions/" + people[0]).status == 410
     answer = json.loads(lodged.lodge("cleanup", "--all", "--json")[1])
     assert answer == {"users": [{"id": "bob", "ended": [people[2]], "failed": []}]}
-    assert lines(lodged.lodge("cleanup", "--all")) == ["nothing to destroy: no user has a session"]
+    assert lines(lodged.lodge("cleanup", "--all")) == ["nothing to delete: no user has a session"]
     assert json.loads(lodged.lodge("cleanup", "--all", "--json")[1]) == {"users": []}
     assert json.loads(lodged.lodge("cleanup", "nobody", "--json")[1])["users"][0]["ended"] == []
     for words in ((), ("ada", "--all")):
@@ -114,7 +114,7 @@ def test_keys(lodged, client):
     status, out, err = lodged.lodge("keys", "add", "--tenant", "app", "--scope", "tenant", "--name", "for me",
                                     "--expires", "2h")
     secret = out.decode().strip()
-    assert status == 0 and secret.startswith("lk_") and "told once" in err and secret not in err
+    assert status == 0 and secret.startswith("lk_") and "the secret is shown only once" in err and secret not in err
     assert lodged.lodge("ls", env=dict(lodged.env(), LODGE_API_KEY=secret))[0] == 0
     rows = lines(lodged.lodge("keys", "ls", "--tenant", "app"))
     assert len(rows) == 2 and "for me" in rows[1] and ("in 119m" in rows[1] or "in 2h" in rows[1])
@@ -123,7 +123,7 @@ def test_keys(lodged, client):
     made = json.loads(lodged.lodge("keys", "add", "--user", "ada", "--json")[1])
     assert made["key"]["user"] == "ada" and made["secret"].startswith("lk_")
     for k in (kid, made["key"]["id"]):
-        assert lines(lodged.lodge("keys", "rm", "--yes", k)) == [f"{k} is removed"]
+        assert lines(lodged.lodge("keys", "rm", "--yes", k)) == [f"revoked {k}"]
     status, _, err = lodged.lodge("keys", "rm", kid)
     assert status == 1 and kid in err
     assert lodged.lodge("keys", "add", "--expires", "never")[0] == 2
@@ -144,7 +144,7 @@ def test_policies(lodged, client, tmp_path):
     assert lodged.lodge("policy", "set", "copy", "--file", str(tmp_path / "p"))[0] == 0
     assert lodged.lodge("policy", "set", "copy", "--file", "-", data=b'{"limits": {"memory_bytes": 268435456}}')[0] == 0
     text = "\n".join(lines(lodged.lodge("policy", "show", "copy")))
-    assert "memory_bytes at most 256M" in text and "the one used longest ago sleeps" in text
+    assert "memory 256M" in text and "2 running sandboxes, then hibernate the least recently used" in text
     assert sorted(r.split()[0] for r in lines(lodged.lodge("policy", "ls"))) == ["POLICY", "copy", "readers"]
     for words in (("policy",), ("policy", "--json")):
         assert lodged.lodge(*words) == lodged.lodge("policy", "ls", *words[1:]), words

@@ -85,7 +85,7 @@ def key(client, request):
 
 def test_the_shell_ends_with_its_status(term, key):
     term.enter(key)
-    assert f"lodge: {key} is new" in term.screen() and "ctrl-] d" in term.screen()
+    assert f"lodge: created {key}" in term.screen() and "ctrl-] d" in term.screen()
     term.type("exit 42")
     assert term.status() == 42
     term.enter(key)
@@ -148,10 +148,10 @@ def test_leaving_and_coming_back(term, key, client):
     term.keys("C-]")
     term.keys("d")
     assert term.status() == 0
-    assert f"lodge: left; it goes on (lodge enter {key})" in term.screen()
+    assert f"lodge: detached; it keeps running (reconnect: lodge enter {key})" in term.screen()
     term.enter(key)
     term.sees("marker")  # the tail of its screen
-    assert "back in the shell" in term.screen()
+    assert "reconnected to the shell" in term.screen()
     term.type("echo x=$x")
     term.sees("x=kept")
     term.type("echo rea''dy; read -rsn 1 x; printf 'code=%d\\n' \"'$x\"")
@@ -204,7 +204,7 @@ def test_a_shell_without_bash(term, key, client):
         term.keys("d")
         assert term.status() == 0
         term.type(f"{LODGE} enter {key}")
-        term.sees("lodge: back in the shell")
+        term.sees("lodge: reconnected to the shell")
         term.type("echo x=$x; exit 3")
         term.sees("x=kept")
         assert term.status() == 3
@@ -228,10 +228,10 @@ def test_a_daemon_that_is_killed_meanwhile(term, key, lodged):
     term.type("x=kept; echo be''fore")
     term.sees("before")
     lodged.crash()
-    term.sees("lodge: .*trying again")
+    term.sees("lodge: .*retrying")
     term.type("echo x=$x")  # not lost
     lodged.start()
-    term.sees("lodge: connected again")
+    term.sees("lodge: reconnected")
     term.sees("x=kept")
     term.type("exit 5")
     assert term.status() == 5
@@ -241,7 +241,7 @@ def test_leaving_while_it_is_away(term, key, lodged):
     term.enter(key)
     lodged.crash()
     try:
-        term.sees("lodge: .*trying again")
+        term.sees("lodge: .*retrying")
         term.keys("C-c")
         assert term.status() == 0
     finally:
@@ -272,7 +272,7 @@ def test_a_session_that_slept(term, key, client):
     assert term.status() == 0
     assert client.post(f"/v1/sessions/key:{key}/hibernate").status == 200
     term.enter(key)
-    assert f"lodge: {key} slept" in term.screen()
+    assert f"lodge: resumed {key}" in term.screen()
     term.type("cat file")
     term.sees("written")
 
@@ -329,7 +329,7 @@ def test_limits_are_of_a_new_one(lodged, key, client):
     assert (limits["memory_bytes"], limits["pids"]) == (64 << 20, 50)
     sid = client.session("key:" + key)["id"]
     status, _, said = lodged.lodge("enter", sid, "--memory", "64M")
-    assert status == 2 and "does not change" in said
+    assert status == 2 and "--template and limits apply only to a new session" in said
     assert lodged.lodge("enter", sid, "-q", "--", "true")[0] == 0
     assert json.loads(lodged.lodge("ps", "--json", sid)[1]) == {"execs": []}
 
@@ -338,7 +338,7 @@ def test_files_that_are_gone_are_told(lodged, key, client):
     sid = client.enter(key=key, idle_timeout_ms=200, on_idle="destroy")
     assert wait_for(lambda: client.get(f"/v1/sessions/{sid}").status in (404, 410))
     status, _, said = lodged.lodge("enter", "-q", key, "--", "true")
-    assert status == 0 and said.startswith(f"lodge: {key} began anew, its earlier files are gone"), said
+    assert status == 0 and said.startswith(f"lodge: {key} was recreated; its earlier files were lost"), said
     assert said.count("\n") == 1
 
 

@@ -37,15 +37,15 @@ def test_what_it_ran_into_is_told_with_its_size(lodged, client):
     sid = client.enter(limits={"memory_bytes": 64 << 20, "pids": 16, "file_bytes": 4096})
     try:
         for text, sentence in (
-                ("tail /dev/zero", "LIMIT_MEMORY: more than 64M was needed, a process was ended"),
+                ("tail /dev/zero", "LIMIT_MEMORY: out of memory (limit 64M): a process was killed"),
                 ("for i in $(seq 40); do sleep 1 & done 2>/dev/null; true",
-                 "LIMIT_PIDS: more than 16 processes and threads were refused"),
-                ("exec head -c 5000 /dev/zero >f", "LIMIT_FILE: a file would have grown beyond 4K")):
+                 "LIMIT_PIDS: process limit reached (16): new processes were refused"),
+                ("exec head -c 5000 /dev/zero >f", "LIMIT_FILE: file size limit reached (4K)")):
             said = lodged.lodge("exec", sid, "-c", text)[2]
             assert f"lodge: {sentence}\n" in said, (text, said)
         for time, words in (("200ms", "200 ms"), ("1s", "1 s")):
             said = lodged.lodge("exec", "--timeout", time, sid, "sleep", "60")[2]
-            assert said == f"lodge: TIMEOUT: still running after {words}, ended\n"
+            assert said == f"lodge: TIMEOUT: timed out after {words}: all its processes were killed\n"
     finally:
         client.delete("/v1/sessions/" + sid)
 
@@ -189,7 +189,7 @@ def test_a_daemon_that_is_killed_meanwhile(lodged, session):
     assert first + out == b"".join(b"line %d\n" % i for i in range(1, 41))
     lines = said.decode().splitlines()
     assert [x for x in lines if x.startswith("error")] == [f"error {i}" for i in range(1, 41)]
-    assert any("trying again" in x for x in lines) and "lodge: connected again" in lines
+    assert any("retrying" in x for x in lines) and "lodge: reconnected" in lines
 
 
 def test_input_goes_on_after_a_restart(lodged, session):

@@ -30,10 +30,10 @@ def test_making_and_removing(lodged, client, eve):
     answer = json.loads(ok(lodged.lodge("projects", "--user", eve, "--json")))
     assert sorted(p["id"] for p in answer["projects"]) == sorted(["p1", made])
     t = Terminal("projects", "rm", made, "--user", eve, env=lodged.env())
-    t.wait(f"Remove project {made}")
+    t.wait(f"Delete project {made}")
     t.type("n\n")
     assert t.end() == 1 and client.get(f"/api/projects/{made}?userId=eve").status == 200
-    assert ok(lodged.lodge("projects", "rm", made, "--user", eve, "--yes")) == f"{made} is removed\n"
+    assert ok(lodged.lodge("projects", "rm", made, "--user", eve, "--yes")) == f"removed {made}\n"
     failed(lodged.lodge("projects", "rm", made, "--user", eve), "not found")
     answer = json.loads(ok(lodged.lodge("projects", "add", "Three", "--user", eve, "--json")))
     assert json.loads(ok(lodged.lodge("projects", "rm", answer["id"], "--user", eve, "--json")))
@@ -93,7 +93,7 @@ def test_teams(lodged, client, eve):
     failed(lodged.lodge("teams", "add", "red", "carol", "--user", "bob"))
     failed(lodged.lodge("teams", "add", "red", "carol", "--role", "KING"), "role")
     failed(lodged.lodge("projects", "rm", made, "--user", "bob"))
-    assert ok(lodged.lodge("teams", "rm", "red", "bob")) == "bob is out of red\n"
+    assert ok(lodged.lodge("teams", "rm", "red", "bob")) == "removed bob from red\n"
     assert json.loads(ok(lodged.lodge("teams", "ls", "red", "--json")))["members"] == [
         {"team": "red", "user": eve, "role": "OWNER"}]
     failed(lodged.lodge("teams", "rm", "red", "bob"))

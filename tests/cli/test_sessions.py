@@ -33,7 +33,7 @@ def test_new(lodged, client):
         for words in (("n", "--key", "n"), ("n", "m")):
             assert lodged.lodge("new", *words)[:2] == (2, b""), words
         status, again, err = lodged.lodge("new", "--key", "n", "--idle", "5m")
-        assert (status, again) == (0, out) and err == "lodge: n is there already; what was asked for is left as it was\n"
+        assert (status, again) == (0, out) and err == "lodge: n already exists; ignored --idle\n"
     finally:
         client.delete("/v1/sessions/" + sid)
     status, out, err = lodged.lodge("new", "--json", "--memory", "64M", "--cpus", "0.5", "--pids", "50", "--disk", "100M")
@@ -79,11 +79,13 @@ def test_ls_of_many_pages(lodged, client):
 def test_nothing_to_list(lodged, client, session):
     """On a terminal what to do next is said beside the titles; scripts see the titles alone, and JSON as it is."""
     for words, said in (
-            (("ls", "--user", "nobody"), "no such session"), (("ps", session), "no commands (lodge exec runs one)"),
-            (("snapshots", session), "no snapshots (lodge snapshot takes one)"),
-            (("policy", "ls"), "no policies (lodge policy set"),
-            (("projects", "--user", "nobody"), "no projects (lodge projects add"), (("users",), "no user has a live sandbox"),
-            (("keys", "--tenant", "nobody"), "no keys (lodge keys add")):
+            (("ls", "--user", "nobody"), "no session matches (see lodge ls without options)"),
+            (("ps", session), "no commands (run one: lodge exec)"),
+            (("snapshots", session), "no snapshots (take one: lodge snapshot)"),
+            (("policy", "ls"), "no policies (create one: lodge policy set)"),
+            (("projects", "--user", "nobody"), "no projects (create one: lodge projects add)"),
+            (("users",), "no user has a running sandbox (see lodge ls)"),
+            (("keys", "--tenant", "nobody"), "no keys (create one: lodge keys add)")):
         t = Terminal(*words, env=lodged.env())
         assert t.end() == 0 and t.seen.count(b"\n") == 2 and said.encode() in t.seen, t.seen
         status, out, err = lodged.lodge(*words)
@@ -92,10 +94,10 @@ def test_nothing_to_list(lodged, client, session):
         assert t.end() == 0 and list(json.loads(t.seen).values()) == [[]]
     client.run(session, "true")
     t = Terminal("ps", session, env=lodged.env())
-    assert t.end() == 0 and b"nothing runs; -a lists the 1 that ended" in t.seen
+    assert t.end() == 0 and b"no running command; -a lists the 1 that ended" in t.seen
     client.delete("/v1/sessions/" + session)
     t = Terminal("ls", env=lodged.env())
-    assert t.end() == 0 and b"no sessions (lodge new makes one)" in t.seen
+    assert t.end() == 0 and b"no sessions (create one: lodge new)" in t.seen
 
 
 def test_nothing_of_others_reaches_the_terminal(lodged, client):
@@ -163,7 +165,7 @@ def test_show(lodged, client, alice):
     assert status == 0 and b"asked by" in out and b"hibernates after 30m without use" in out
     assert json.loads(lodged.lodge("show", "alice", "--json")[1])["results"][0]["stats"] is None
     client.patch("/v1/sessions/" + alice, {"on_idle": "destroy"})
-    assert b"is destroyed " in lodged.lodge("show", alice)[1]
+    assert b"is deleted " in lodged.lodge("show", alice)[1]
     status, _, err = lodged.lodge("show", "nobody")
     assert status == 1 and "nobody" in err
 
@@ -191,7 +193,7 @@ def test_moves(lodged, client, alice, session):
 def test_rm(lodged, client):
     sids = [client.enter(key=f"rm{i}", user="ada") for i in range(3)]
     status, out, err = lodged.lodge("rm", "rm0", "nobody", "--reason", "no need")
-    assert status == 1 and out.decode().startswith(f"rm0 ({sids[0]}): destroyed (of ada; ") and "no need" in out.decode()
+    assert status == 1 and out.decode().startswith(f"rm0 ({sids[0]}): deleted (user ada; ") and "no need" in out.decode()
     assert "nobody" in err and client.get("/v1/sessions/" + sids[0]).status == 410
     answer = json.loads(lodged.lodge("rm", sids[1], "--json")[1])
     assert [a["tombstone"]["session"] for a in answer["results"]] == [sids[1]]
@@ -202,9 +204,9 @@ def test_rm(lodged, client):
     t = Terminal("rm", "rm2", env=lodged.env())
     t.wait("[y/N]")
     t.type("n\n")
-    assert t.end() == 1 and b"nothing was destroyed" in t.seen and client.session(sids[2])
+    assert t.end() == 1 and b"cancelled: no session was deleted" in t.seen and client.session(sids[2])
     t = Terminal("rm", "rm2", env=lodged.env())
-    t.wait("Destroy rm2 with its files?")
+    t.wait("Delete rm2 and its files?")
     t.type("y\n")
     assert t.end() == 0 and client.get("/v1/sessions/" + sids[2]).status == 410
 
@@ -215,13 +217,13 @@ def test_who_cannot_be_asked(lodged, tmp_path):
     status, _, err = lodged.lodge("ls", env=dict(lodged.env(), LODGE_API_KEY="lk_" + "0" * 64))
     assert status == 1 and "lodge login" in err
     for words, status in ((("exec", "x", "true"), 125), (("enter", "x"), 125), (("login",), 125), (("ls",), 1)):
-        for key, text in (("lk_" + "0" * 64, "this key is not known"), ("", "a key is needed")):
+        for key, text in (("lk_" + "0" * 64, "this key is not known"), ("", "missing API key")):
             env = dict(lodged.env(), LODGE_API_KEY=key, LODGE_URL=f"http://{lodged.host}:{lodged.port}", HOME=str(tmp_path))
             if words == ("login",) and not key:
                 continue  # it asks for one
             got = lodged.lodge(*words, env=env)
             assert got[0] == status and got[2] == (
-                f"lodge: {text} (give one by `lodge login`, --key-file or LODGE_API_KEY)\n"), (words, got)
+                f"lodge: {text} (use `lodge login`, --key-file or LODGE_API_KEY)\n"), (words, got)
 
 
 def test_who_takes_a_question_and_says_nothing(lodged):
@@ -243,15 +245,15 @@ def test_who_takes_a_question_and_says_nothing(lodged):
 
 def test_who_is_not_there(lodged, tmp_path):
     (tmp_path / "f").write_text("f")
-    said = "lodge: no session with key 'nobody' (lodge %s)\n"
+    said = "lodge: no session with key 'nobody' (%s)\n"
     for words in (("exec", "nobody", "true"), ("cp", str(tmp_path / "f"), "nobody:")):
-        assert lodged.lodge(*words)[2] == said % "new nobody makes one", words
+        assert lodged.lodge(*words)[2] == said % "create it: lodge new nobody", words
     for words in ("rm", "export", "fork", "show", "snapshot", "hibernate", "ps"):  # these want one that was there before
-        assert lodged.lodge(words, "nobody")[2] == said % "ls lists them", words
+        assert lodged.lodge(words, "nobody")[2] == said % "see lodge ls", words
     for key in ("$(no body)", "ses_x", "key:x", "-x"):
-        assert "makes one" not in lodged.lodge("exec", "key:" + key, "true")[2], key
+        assert "create it" not in lodged.lodge("exec", "key:" + key, "true")[2], key
     assert lodged.lodge("exec", "k" * 226, "true")[2].endswith("kkk'\n")  # the service says a part: that would be another
-    assert lodged.lodge("show", "ses_x")[2] == "lodge: no session ses_x (a key of that name is key:ses_x)\n"
+    assert lodged.lodge("show", "ses_x")[2] == "lodge: no session ses_x (if that is a key: key:ses_x)\n"
     assert "key:" not in lodged.lodge("show", "ses_" + "0" * 20)[2]
 
 
@@ -259,7 +261,7 @@ def test_who_is_not_there(lodged, tmp_path):
 def test_a_key_that_could_not_be_called(lodged, client, alice, key):
     for words in (("new", "--key", key), ("new", key), ("fork", "alice", "--key", key), ("enter", "key:" + key, "--", "true")):
         status, out, err = lodged.lodge(*words)
-        assert (status, out) == (2, b"") and f'"{key}" could not be called' in err, words
+        assert (status, out) == (2, b"") and f'"{key}" cannot be a key' in err, words
     sid = client.enter(key=key)  # others may have made one
     assert lodged.lodge("show", "key:" + key)[0] == 0
     client.delete("/v1/sessions/" + sid)

@@ -51,7 +51,7 @@ def test_snapshots(lodged, client, one):
     status, _, err = lodged.lodge("snapshot", "one", "--name", "first")
     assert status == 1 and "first" in err
     status, _, err = lodged.lodge("snapshot")
-    assert status == 2 and err == "lodge: too few operands: usage: lodge snapshot [--name NAME] SESSION...\n"
+    assert status == 2 and err == "lodge: too few operands; usage: lodge snapshot [--name NAME] SESSION...\n"
     assert lodged.lodge("snapshots", "nobody")[0] == 1
 
 
@@ -64,7 +64,7 @@ def test_all_snapshots(lodged, client, one):
     shown = lines(lodged.lodge("snapshots"))
     assert shown[0].split() == ["SNAPSHOT", "NAME", "SESSION", "AGE", "SIZE"]
     rows = {w[0]: w[1:-2] for w in (line.split() for line in shown[1:])}
-    assert [rows[s] for s in made] == [["n", bare], ["n", gone, "(destroyed)"], ["moved", "(imported)"]]
+    assert [rows[s] for s in made] == [["n", bare], ["n", gone, "(deleted)"], ["moved", "(imported)"]]
     assert ["first", "one"] in rows.values()
     assert list(rows) == lines(lodged.lodge("snapshots", "-q"))
     every = json.loads(lodged.lodge("snapshots", "--json")[1])
@@ -93,12 +93,12 @@ def test_fork(lodged, client, one):
 def test_rollback(lodged, client, one):
     client.run(one, "echo newer > top")
     t = Terminal("rollback", "one", "first", env=lodged.env())
-    t.wait("What was written since then is lost.")
-    assert b"Take one back to first, which was taken " in t.seen
+    t.wait("Files written since then are lost.")
+    assert b"Restore one from first, taken " in t.seen
     t.type("no\n")
     assert t.end() == 1 and client.run(one, "cat top") == "newer\n"
     status, out, _ = lodged.lodge("rollback", "one", "first", "--yes")
-    assert status == 0 and b"has the files of first again" in out and client.run(one, "cat top") == "t\n"
+    assert status == 0 and b"restored one (ses_" in out and b" from first\n" in out and client.run(one, "cat top") == "t\n"
     assert json.loads(lodged.lodge("rollback", "one", "first", "--json")[1])["session"]["id"] == one
     assert lodged.lodge("fork", "-n", "2", "one")[0] == 2  # the letter of --name
     status, _, err = lodged.lodge("rollback", "one", "nosuch")

@@ -63,7 +63,7 @@ def test_a_directory(lodged, client, name, rootfs):
     (rootfs / "dev" / "left-out").write_text("x")
     os.chown(rootfs / "app" / "x", 2000, 2001)
     socket.socket(socket.AF_UNIX).bind(str(rootfs / "app" / "sock"))
-    assert ok(lodged.lodge("templates", "add", name, str(rootfs))).startswith("mine is there, ")
+    assert ok(lodged.lodge("templates", "add", name, str(rootfs))).startswith("created mine, ")
     found = sh(client, "cd /app; cat x; stat -c ' %u %g' x; ls; stat -c %N out up; ls /dev/left-out 2>/dev/null")
     assert found.splitlines() == ["hello 2000 2001", "out", "up", "x", "'out' -> '/etc/shadow'",
                                   "'up' -> '../../../../../etc/shadow'"], found
@@ -103,7 +103,7 @@ def test_an_image(lodged, client, name, tmp_path):
     assert wait_for(lambda: lodged.lodge("templates", "rm", name)[0] == 0)
     (tmp_path / "a.tar").write_bytes(data)  # the same as one file
     status, _, err = lodged.lodge("templates", "add", name, str(tmp_path / "a.tar"), "--oci")
-    assert status == 0 and "expects root" in err and "set mine --root" in err
+    assert status == 0 and "expects root" in err and "lodge templates set mine --root" in err
     ok(lodged.lodge("templates", "set", name, "--root"))
     assert sh(client, "id -u") == "0\n"
 
@@ -113,7 +113,7 @@ def test_a_snapshot(lodged, client, name):
     client.run(sid, "echo kept > f")
     snapshot = client.post(f"/v1/sessions/{sid}/snapshots", {}).json["snapshot"]["id"]
     assert ok(lodged.lodge("templates", "add", name, "--snapshot", snapshot, "--env", "A=1", "--memory",
-                           "80M")).startswith("mine is there")
+                           "80M")).startswith("created mine")
     t = client.get("/v1/templates/mine").json["template"]
     assert t["from"] == {"kind": "snapshot", "snapshot": snapshot}
     assert t["env"] == {"A": "1"} and t["limits"]["memory_bytes"] == 80 << 20
@@ -180,7 +180,7 @@ def test_wrong_calls(lodged, tmp_path):
         status, out, err = lodged.lodge("templates", *words, "--url", "http://127.0.0.1:1")
         assert status == 2 and out == b"" and err.startswith("lodge: "), (words, err)
     t = Terminal("templates", "add", "x", "-", env=lodged.env())
-    assert t.end() == 2 and b"not a terminal" in t.seen
+    assert t.end() == 2 and b"refusing to read an archive from a terminal" in t.seen
     assert lodged.lodge("templates", "add", "x", str(tmp_path), "--url", "http://127.0.0.1:1")[0] == 125
 
 
@@ -206,7 +206,7 @@ def test_a_name_that_is_taken(lodged, client, name, tmp_path):
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "large").write_bytes(bytes(50 << 20))
     for source in ("a", "d"):
-        failed(lodged.lodge("templates", "add", name, str(tmp_path / source), "--env", "A=1"), "there already",
+        failed(lodged.lodge("templates", "add", name, str(tmp_path / source), "--env", "A=1"), "already exists",
                "lodge templates rm mine")
     assert client.get("/v1/templates/mine").json["template"]["env"] == {}  # nobody touched the one that is there
 
@@ -235,10 +235,10 @@ def test_removing(lodged, client, name, tmp_path):
     assert "lodge: mine: " in err and "lodge: nosuch: " in err
     client.delete("/v1/sessions/" + sid)
     t = Terminal("templates", "rm", name, env=lodged.env())
-    t.wait("Remove template mine?")
+    t.wait("Delete template mine?")
     t.type("\n")
     assert t.end() == 1 and name in names(client)
-    assert ok(lodged.lodge("templates", "rm", "--yes", name)) == "mine is removed\n"
+    assert ok(lodged.lodge("templates", "rm", "--yes", name)) == "removed mine\n"
     assert names(client) == ["host", "empty"]
     failed(lodged.lodge("templates", "rm", "host"), "built in")
 
@@ -368,7 +368,7 @@ def test_somebody_elses_files(lodged, client, name, rootfs):
 
 def test_no_tar(lodged, client, name, tmp_path):
     env = dict(lodged.env(), PATH=str(tmp_path))
-    failed(lodged.lodge("templates", "add", name, str(tmp_path), env=env), "tar: not installed")
+    failed(lodged.lodge("templates", "add", name, str(tmp_path), env=env), "tar is not installed")
     assert name not in names(client)
 
 
@@ -403,4 +403,4 @@ def test_the_two_are_told_apart(lodged):
         text = ok(lodged.lodge(*words, "--help"))
         assert re.search(rf"lodge {other}\b", text), text
     status, _, err = lodged.lodge("new", "--template", "nosuch")
-    assert status == 1 and "there is none" in err and "lodge template " not in err, err  # which would not show it
+    assert status == 1 and "does not exist" in err and "lodge template " not in err, err  # which would not show it

@@ -57,8 +57,8 @@ def test_top_of_a_service_that_is_started_again(lodged):
     lodged.crash()
     t.wait("cannot connect to lodged")
     lodged.start()
-    seen = t.seen.count(b"(q leaves)")
-    assert wait_for(lambda: t.read(0.1) and t.seen.count(b"(q leaves)") > seen)
+    seen = t.seen.count(b"(press q to quit)")
+    assert wait_for(lambda: t.read(0.1) and t.seen.count(b"(press q to quit)") > seen)
     t.type("q")
     assert t.end() == 0
     lodged.client().delete("/v1/sessions/" + sid)
@@ -89,7 +89,7 @@ def test_top_of_a_service_that_says_nothing(lodged, busy, leave):
 def test_top_does_not_wait_for_ever(lodged):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         status, out, err = lodged.lodge("top", "--url", "http://127.0.0.1:%d" % silent.getsockname()[1])
-    assert (status, out) == (125, b"") and err.endswith("does not answer\n"), err
+    assert (status, out) == (125, b"") and err.endswith("does not respond\n"), err
 
 
 def test_events(lodged, client, session):
@@ -227,8 +227,8 @@ def test_help_and_names_that_are_none():
         return done.returncode, done.stdout.decode(), done.stderr.decode()
     assert say("help", "ls") == say("ls", "--help") and say("help", "keys", "add") == say("keys", "add", "--help")
     assert say("help") == say("--help")
-    assert say("snapsht")[2] == 'lodge: unknown command "snapsht" (is it lodge snapshot? try lodge --help)\n'
-    assert say("help", "exce")[2] == 'lodge: unknown command "exce" (is it lodge exec? try lodge --help)\n'
+    assert say("snapsht")[2] == 'lodge: unknown command "snapsht" (did you mean lodge snapshot? try lodge --help)\n'
+    assert say("help", "exce")[2] == 'lodge: unknown command "exce" (did you mean lodge exec? try lodge --help)\n'
     assert say("zzz") == (2, "", 'lodge: unknown command "zzz" (try lodge --help)\n')
 
 

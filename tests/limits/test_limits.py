@@ -36,7 +36,7 @@ def hit(world, options, text, seconds=300):
 def test_memory_bomb(world):
     r = world.run(["--memory", "64M"], py("x = bytearray(1 << 30); print('survived')"))
     assert r.code == 137, f"SIGKILL: {r}"
-    assert r.out == "" and "lodge: LIMIT_MEMORY: more than 64M" in r.err, r
+    assert r.out == "" and "lodge: LIMIT_MEMORY: out of memory (limit 64M)" in r.err, r
 
 
 def test_memory_json(world):
@@ -115,7 +115,7 @@ os.system("echo usable")
 
 def test_pids_message(world):
     r = world.run(["--pids", "8"], py(CROWD + "sys.exit(3)"))
-    assert r.code == 3 and "lodge: LIMIT_PIDS: more than 8 processes" in r.err, r
+    assert r.code == 3 and "lodge: LIMIT_PIDS: process limit reached (8)" in r.err, r
 
 
 # ---- disk -------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def test_disk_full_is_named(world, store):
     assert "LIMIT_DISK" in hits and r.code == 7, f"{j}"
     r = world.sh(["--store", store, "--disk", "20M", "--memory", "256M"],
                  "dd if=/dev/zero of=big bs=1M count=100; sync big; exit 7")
-    assert r.code == 7 and "lodge: LIMIT_DISK: the disk is full, it holds 20M" in r.err, r
+    assert r.code == 7 and "lodge: LIMIT_DISK: disk full (limit 20M)" in r.err, r
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -239,7 +239,7 @@ print("end")
 def test_file_size(world):
     r = world.sh(["--file-size", "1M"], "exec dd if=/dev/zero of=f bs=64k count=100 status=none")
     assert r.code == 128 + 25, f"SIGXFSZ: {r}"
-    assert "lodge: LIMIT_FILE: a file would have grown beyond 1M" in r.err, r
+    assert "lodge: LIMIT_FILE: file size limit reached (1M)" in r.err, r
     text = "dd if=/dev/zero of=f bs=64k count=100 status=none; wc -c <f; echo usable"
     r = world.sh(["--file-size", "1M"], text)
     assert r.out == f"{MB}\nusable\n" and r.code == 0, r
@@ -310,7 +310,7 @@ def test_time(world, how):
     def act(ms):
         r = world.sh(["--timeout", f"{ms}ms"], "echo before; " + ESCAPING[how])
         told = "500 ms" if ms == 500 else ""
-        assert r.code == 124 and f"lodge: TIMEOUT: still running after {told}" in r.err, f"{how}: {r}"
+        assert r.code == 124 and f"lodge: TIMEOUT: timed out after {told}" in r.err, f"{how}: {r}"
         return r
 
     r = with_time(act, lambda r: r.out)

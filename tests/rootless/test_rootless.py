@@ -164,7 +164,7 @@ def test_a_limit_that_does_nothing_is_told(world):
         pytest.skip("this user's cgroups are delegated")
     r = world.sh(["--memory", "64M"], "echo ran")
     assert (r.code, r.out) == (0, "ran\n"), r
-    assert r.err == "lodge: memory, cpu and process limits are not enforced here (see lodge doctor)\n", r
+    assert r.err == "lodge: memory, CPU and process limits are NOT enforced on this host (see lodge doctor)\n", r
     r = world.sh(["--store", "disk", "--disk", "50M"], "echo ran")
     assert r.code == 0 and "the disk limit is not enforced here" in r.err, r
     r = world.sh([], "true")

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "cli/core/field.h"
 #include "cli/core/human.h"
+#include "cli/core/member.h"
 #include "cli/core/text_table.h"
 #include "cli/core/terminal.h"
 #include "tap.h"
@@ -89,20 +91,20 @@ static void texts(void)
 
 static void tables(void)
 {
-	static const struct text_table_column columns[] = { { "NAME", TABLE_SHRINK },
-							    { "SIZE", TABLE_RIGHT } };
-	struct text_table_look look = { .width = 17, .end = "\n" };
+	static const struct field fields[] = { { "NAME", TABLE_SHRINK, "name" },
+					       { "SIZE", TABLE_RIGHT, "size.bytes", field_bytes },
+					       { NULL } };
+	auto_json json_t *rows = json_pack("[{s:s, s:{s:i}}, {s:s}]", "name", "a name that is long",
+					   "size", "bytes", 12 << 20, "name", "\033x");
+	struct text_table_column columns[TABLE_COLUMNS];
+	struct text_table_style style = { .width = 17, .end = "\n" };
 	char *text = NULL;
 	size_t len;
 	FILE *to = open_memstream(&text, &len);
 	struct text_table t;
 
-	text_table_init(&t, columns, ARRAY_LEN(columns));
-	text_table_add(&t, "a name that is long");
-	text_table_add_bytes(&t, 12 << 20);
-	text_table_add(&t, "\033x");
-	text_table_add_bytes(&t, -1);
-	CHECK(text_table_rows(&t) == 2 && text_table_print_as(&t, to, &look) == 0);
+	field_fill_table(fields, rows, &t, columns);
+	CHECK(text_table_rows(&t) == 2 && text_table_print_as(&t, to, &style) == 0);
 	fclose(to);
 	CHECK_STR(text, "NAME         SIZE\n"
 			"a name tha\xe2\x80\xa6   12M\n"

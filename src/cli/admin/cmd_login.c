@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge login: which daemon all other commands ask from now on. */
+/* lodge login: saves the address and key of the service that all other commands use. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,36 +11,19 @@
 
 #include "base/auto.h"
 #include "base/file_io.h"
-#include "cli/core/commands.h"
-#include "cli/core/options.h"
+#include "cli/core/api_cmd.h"
 #include "cli/core/cleanup.h"
-#include "cli/core/target.h"
 
 DEFINE_AUTO(struct client *, client_free);
-
 enum { KEY_SIZE = 4096 };
 
-static const struct cli_option options[] = {
-	WHERE_OPT_TABLE,
-	{ NULL },
-};
-
-static const struct cli_option_command command = {
-	.name = "lodge login",
-	.usage = "[--url URL] [--key-file FILE]",
-	.summary = "Remembers which lodged the other commands ask, and with which key.",
-	.opts = options,
-	.more = "The key is that of --key-file, LODGE_API_KEY or, on a terminal, typed in. It is\n"
-		"tried, then written to ~/.config/lodge/config, which only you can read.\n",
-};
-
-static void show_again(void *was)
+static void restore_echo(void *was)
 {
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, was);
 }
 
-/* Typed without being shown; who interrupts it sees again what is typed. */
-static int ask_key(const char *url, char **ret, struct err *err)
+/* Reads the key without echo; a signal turns echo on again. */
+static int prompt_key(const char *url, char **ret, struct err *err)
 {
 	struct termios was, quiet;
 	char buf[KEY_SIZE];
@@ -48,26 +31,26 @@ static int ask_key(const char *url, char **ret, struct err *err)
 
 	if (tcgetattr(STDIN_FILENO, &was) < 0)
 		return err_set(err, ERR_INVALID,
-			       "no key for %.120s: give --key-file, or LODGE_API_KEY", url);
+			       "%.120s needs an API key: use --key-file or LODGE_API_KEY", url);
 	quiet = was;
 	quiet.c_lflag &= ~(tcflag_t)ECHO;
-	if (cleanup_set(show_again, &was, err) < 0)
+	if (cleanup_set(restore_echo, &was, err) < 0)
 		return -1;
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet);
-	fprintf(stderr, "key for %s: ", url);
+	fprintf(stderr, "API key for %s: ", url);
 	got = fgets(buf, sizeof(buf), stdin) != NULL;
 	cleanup_run();
 	fputc('\n', stderr);
 	buf[got ? strcspn(buf, "\r\n") : 0] = '\0';
 	if (!*buf)
-		return err_set(err, ERR_INVALID, "no key was given");
+		return err_set(err, ERR_INVALID, "API key must not be empty");
 	*ret = strdup(buf);
 	explicit_bzero(buf, sizeof(buf));
 	return *ret ? 0 : err_sys(err, ENOMEM, "key");
 }
 
-/* Health needs no key; sessions do. */
-static int try_it(const struct target *w, struct err *err)
+/* Lists sessions, because /health works without a key. */
+static int check_access(const struct target *w, struct err *err)
 {
 	auto_call(client_free) struct client *c = NULL;
 
@@ -99,7 +82,7 @@ static int make_dirs(const char *path, struct err *err)
 
 static int write_file(const char *path, const struct target *w, struct err *err)
 {
-	char temp[WHERE_PATH + 16];
+	char temp[TARGET_PATH + 16];
 	auto_close int fd = -1;
 
 	snprintf(temp, sizeof(temp), "%s.new", path);
@@ -115,36 +98,42 @@ static int write_file(const char *path, const struct target *w, struct err *err)
 	return 0;
 }
 
-static int login(struct err *err)
+static int run(struct api_cmd *a, struct err *err)
 {
 	auto_fini(target_fini) struct target w = { 0 };
-	char path[WHERE_PATH];
+	char path[TARGET_PATH];
 
+	(void)a;
 	if (target_config(path, err) < 0 || target_find(&w, err) < 0)
 		return -1;
-	if (try_it(&w, err) < 0) {
-		/* a service may take whoever comes: only one that asks for a key gets one */
+	if (check_access(&w, err) < 0) {
+		/* a service without authentication needs no key: ask only if one is required */
 		if (w.key || err->sys != EKEYREJECTED)
 			return -1;
-		if (ask_key(w.url, &w.key, err) < 0 || try_it(&w, err) < 0)
+		if (prompt_key(w.url, &w.key, err) < 0 || check_access(&w, err) < 0)
 			return -1;
 	}
 	if (make_dirs(path, err) < 0 || write_file(path, &w, err) < 0)
 		return -1;
-	printf("%s is asked from now on (%s)\n", w.url, path);
+	printf("saved %s in %s\n", w.url, path);
 	return 0;
 }
 
-int cmd_login(int argc, char **argv)
-{
-	struct err err = { 0 };
-	int first, n = cli_option_parse(&command, argc, argv, NULL, &first, &err);
+static const struct cli_option options[] = {
+	{ "url", 0, "URL", CLI_SET, 0, "unix:PATH, http://HOST:PORT or https://HOST:PORT",
+	  .set = target_set_url },
+	{ "key-file", 0, "FILE", CLI_SET, 0, "file with the API key", .set = target_set_key_file },
+	{ NULL },
+};
 
-	if (n > 0)
-		return 0;
-	if (n == 0 && first != argc)
-		n = err_set(&err, ERR_INVALID, "login: takes no operand (try lodge login --help)");
-	if (n < 0)
-		return cli_option_fail(CLI_EXIT_USAGE, &err);
-	return login(&err) < 0 ? cli_option_fail(CLI_EXIT_FAILED, &err) : 0;
-}
+const struct command cmd_login = {
+	.name = "login",
+	.usage = "[--url URL] [--key-file FILE]",
+	.summary = "save the address and key of a service",
+	.options = options,
+	.more = "The key comes from --key-file or LODGE_API_KEY, or is typed on a terminal. lodge\n"
+		"tests it and saves it in ~/.config/lodge/config, which only you can read.\n",
+	.failed = CLI_EXIT_FAILED,
+	.local = true,
+	.run = run,
+};

@@ -1,202 +1,239 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge policy test: what a policy of commands would say of one. Neither a daemon nor a sandbox is
- * needed: the parser is the engine's own. The others, which ask, are in policy_remote_main.c. */
-#include <errno.h>
-#include <fcntl.h>
-#include <jansson.h>
+/* lodge policy: the policies of the service. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/file_io.h"
-#include "base/json.h"
-#include "cli/core/commands.h"
-#include "cli/core/options.h"
-#include "cli/admin/policy_remote.h"
-#include "shell/shell.h"
+#include "base/array.h"
+#include "cli/admin/policy_test.h"
+#include "cli/core/api_cmd.h"
 
-enum { FILE_SIZE = 64 << 10, EXIT_REFUSED = 1 };
-
-struct opts {
-	struct shell_rules rules;
-	bool json;
+struct policy_opts {
+	struct api_cmd a;
+	const char *tenant, *file, *allow, *deny, *reason, *idle, *lifetime, *max_active,
+		*on_exceed;
 };
 
-/* ---- options --------------------------------------------------------------------------------- */
+/* clang-format off */
+#define OPTION_TENANT(member)                                                                      \
+	{ "tenant", 0, "TENANT", CLI_TEXT, offsetof(struct policy_opts, tenant),                   \
+	  "tenant of the policy (that of your key)", member }
+/* clang-format on */
 
-static int add_names(struct shell_names *to, const char *field, const char *list, struct err *err)
-{
-	to->said = true;
-	while (*list) {
-		size_t len = strcspn(list, ","), skip = strspn(list, " "), end = len;
-		auto_free char *name = NULL;
-
-		skip = skip < len ? skip : len;
-		while (end > skip && list[end - 1] == ' ')
-			end--;
-		name = strndup(list + skip, end - skip);
-
-		if (!name)
-			return err_sys(err, ENOMEM, "%s", field);
-		if (shell_names_add(to, field, name, err) < 0)
-			return -1;
-		list += len + (list[len] == ',');
-	}
-	return 0;
-}
-
-static int set_allow(void *ctx, const char *name, const char *value, struct err *err)
-{
-	return add_names(&((struct opts *)ctx)->rules.allow, name, value, err);
-}
-
-static int set_deny(void *ctx, const char *name, const char *value, struct err *err)
-{
-	return add_names(&((struct opts *)ctx)->rules.deny, name, value, err);
-}
-
-static int set_json(void *ctx, const char *name, const char *value, struct err *err)
-{
-	(void)name;
-	(void)value;
-	(void)err;
-	((struct opts *)ctx)->json = true;
-	return 0;
-}
-
-/* What a policy has as `commands`, or the whole policy. */
-static int take_rules(const char *text, size_t len, struct shell_rules *ret, struct err *err)
-{
-	json_t *root = json_loadb(text, len, 0, NULL), *inner = json_object_get(root, "commands");
-	auto_free char *part = inner ? json_dumps(inner, JSON_ENCODE_ANY) : NULL;
-
-	json_decref(root);
-	return part ? shell_rules_parse(part, strlen(part), ret, err)
-		    : shell_rules_parse(text, len, ret, err);
-}
-
-static int set_file(void *ctx, const char *name, const char *value, struct err *err)
-{
-	struct shell_rules *r = &((struct opts *)ctx)->rules;
-	auto_free char *text = malloc(FILE_SIZE);
-	ssize_t n;
-
-	(void)name;
-	if (!text)
-		return err_sys(err, ENOMEM, "%s", value);
-	n = file_read_at(AT_FDCWD, value, text, FILE_SIZE);
-	if (n < 0)
-		return err_sys(err, (int)-n, "%s", value);
-	shell_rules_fini(r);
-	return take_rules(text, (size_t)n, r, err) < 0 ? err_ctx(err, "%s", value) : 0;
-}
-
-static const struct cli_option options[] = {
-	{ "allow", 0, "NAMES", set_allow,
-	  "programs that may be started, with commas between them" },
-	{ "deny", 0, "NAMES", set_deny, "programs that may not, whatever --allow says" },
-	{ "file", 0, "FILE", set_file, "a policy, or its commands, as JSON; options after it add" },
-	{ "json", 0, NULL, set_json, "as JSON" },
+static const struct cli_option tenant_options[] = {
+	OPTION_TENANT("tenant"),
+	API_OPTIONS,
 	{ NULL },
 };
 
-static const struct cli_option_command command = {
-	.name = "lodge policy test",
-	.usage = "[--allow a,b] [--deny c] [--file FILE] [--json] COMMAND",
-	.summary = "Explains what a policy of commands says of a bash text.",
-	.opts = options,
-	.more = "Nothing is run. Exit status: 0 allowed, 1 refused, 2 it cannot be read.\n",
-};
+/* ---- ls, show, rm ---------------------------------------------------------------------------- */
 
-/* ---- the answer ------------------------------------------------------------------------------ */
-
-static void print_lines(const struct shell_rules *r, const struct shell_words *w, bool allowed)
+/* "ls cat git" */
+static const char *name_list(const json_t *p, const char *path, char buf[FIELD_TEXT])
 {
-	for (size_t i = 0; i < w->count; i++) {
-		const struct shell_word *one = &w->items[i];
-		const char *why;
-		bool ok = shell_allows(r, one, &why);
+	const json_t *names = member_get(p, path);
+	json_t *one;
+	size_t i;
 
-		printf("%s  '%s' at line %u, column %u %s\n", ok ? "yes" : "no ", one->name,
-		       one->line, one->column, why);
+	*buf = '\0';
+	json_array_foreach (names, i, one) {
+		snprintf(buf + strlen(buf), FIELD_TEXT - strlen(buf), "%s%s", i ? " " : "",
+			 member_text(one, ""));
 	}
-	puts(allowed ? "allowed" : "refused");
-	if (!allowed && r->reason)
-		printf("%s\n", r->reason);
+	return json_is_array(names) && !i ? "(none)" : buf;
 }
 
-static int print_json(const struct shell_rules *r, const struct shell_words *w, struct err *err)
+static const char *per_user(const json_t *p, const char *path, char buf[FIELD_TEXT])
 {
-	auto_free char *text = NULL;
-	struct json_out j;
+	int64_t most = member_number(p, path);
+	char count[HUMAN_TEXT];
 
-	json_out_init(&j, (size_t)16 << 20);
-	json_out_object(&j, NULL);
-	shell_put_verdict(&j, r, w);
-	json_out_end(&j);
-	text = json_out_take(&j, NULL);
-	if (!text)
-		return err_sys(err, ENOMEM, "answer");
-	puts(text);
+	snprintf(buf, FIELD_TEXT, "%s, then %s",
+		 human_count(most, "running sandbox", "running sandboxes", count),
+		 member_is(p, "on_exceed", "replace") ? "hibernate the least recently used"
+						      : "refuse");
+	return most < 0 ? "" : buf;
+}
+
+static const struct field ls_fields[] = {
+	{ "POLICY", TABLE_SHRINK, "name" },
+	{ "TENANT", TABLE_SHRINK, "tenant" },
+	{ "SESSIONS", TABLE_RIGHT, "sessions", field_count },
+	{ "PER USER", TABLE_RIGHT, "max_active_per_user", field_count },
+	{ "IDLE", TABLE_RIGHT, "idle_timeout_ms", field_span },
+	{ "LIFETIME", TABLE_RIGHT, "max_lifetime_ms", field_span },
+	{ "ALLOW", TABLE_SHRINK, "commands.allow", name_list },
+	{ "DENY", TABLE_SHRINK, "commands.deny", name_list },
+	{ NULL },
+};
+
+static const struct field show_fields[] = {
+	{ "policy", 0, "name" },
+	{ "tenant", 0, "tenant" },
+	{ "sessions", 0, "sessions", field_count },
+	{ "per user", 0, "max_active_per_user", per_user },
+	{ "idle", 0, "idle_timeout_ms", field_span },
+	{ "lifetime", 0, "max_lifetime_ms", field_span },
+	{ "limit", 0, "limits", .lines = field_add_limits },
+	{ "allow", 0, "commands.allow", name_list },
+	{ "deny", 0, "commands.deny", name_list },
+	{ "reason", 0, "commands.reason" },
+	{ "enforce", 0, "commands.enforce" },
+	{ NULL },
+};
+
+static const struct command policy_ls = {
+	.name = "policy ls",
+	.usage = "[--tenant TENANT]",
+	.summary = "list the policies of a tenant",
+	.options = tenant_options,
+	.size = sizeof(struct policy_opts),
+	.prompt = true,
+	.method = "GET",
+	.path = "/v1/policies",
+	.rows = "policies",
+	.paged = true,
+	.fields = ls_fields,
+	.empty = "no policies (create one: lodge policy set)",
+};
+
+static const struct command policy_show = {
+	.name = "policy show",
+	.usage = "[--tenant TENANT] NAME",
+	.summary = "show one policy",
+	.options = tenant_options,
+	.size = sizeof(struct policy_opts),
+	.least = 1,
+	.most = 1,
+	.prompt = true,
+	.method = "GET",
+	.path = "/v1/policies/%s",
+	.record = "policy",
+	.fields = show_fields,
+};
+
+static const struct cli_option rm_options[] = {
+	OPTION_YES,
+	OPTION_TENANT("tenant"),
+	API_OPTIONS,
+	{ NULL },
+};
+
+static const struct command policy_rm = {
+	.name = "policy rm",
+	.usage = "[--yes] [--tenant TENANT] NAME",
+	.summary = "delete a policy",
+	.options = rm_options,
+	.size = sizeof(struct policy_opts),
+	.least = 1,
+	.most = 1,
+	.prompt = true,
+	.method = "DELETE",
+	.path = "/v1/policies/%s",
+	.confirm = "Delete policy {0}?",
+	.cancelled = "no policy was deleted",
+	.done = "removed {0}",
+};
+
+/* ---- set ------------------------------------------------------------------------------------- */
+
+static int load_policy(const char *file, json_t **ret, struct err *err)
+{
+	static const char *const derived[] = { "name", "tenant", "created_at", "sessions" };
+	json_error_t why;
+
+	*ret = strcmp(file, "-") == 0 ? json_loadfd(STDIN_FILENO, JSON_REJECT_DUPLICATES, &why)
+				      : json_load_file(file, JSON_REJECT_DUPLICATES, &why);
+	if (!*ret)
+		return err_set(err, ERR_INVALID, "%.100s: %.100s", file, why.text);
+	if (!json_is_object(*ret))
+		return err_set(err, ERR_INVALID, "%.160s: not a JSON object", file);
+	/* `lodge policy show --json` prints these, but they cannot be set */
+	for (size_t i = 0; i < ARRAY_LEN(derived); i++)
+		json_object_del(*ret, derived[i]);
 	return 0;
 }
 
-static int test(struct opts *o, int argc, char **argv, struct err *err)
+/* The service replaces `commands` as a whole: start with the present ones. */
+static int keep_commands(struct api_cmd *a, const char *path, json_t *body, struct err *err)
 {
-	auto_fini(shell_words_fini) struct shell_words w = { 0 };
-	int first, n = cli_option_parse(&command, argc, argv, o, &first, err);
-	bool allowed;
+	const struct policy_opts *o = (struct policy_opts *)a;
+	auto_json json_t *answer = NULL;
+	json_t *commands;
 
-	if (n)
-		return n < 0 ? cli_option_fail(CLI_EXIT_USAGE, err) : 0;
-	if (first + 1 != argc) {
-		err_set(err, ERR_INVALID, "policy test: give one command, in quotes");
-		return cli_option_fail(CLI_EXIT_USAGE, err);
-	}
-	if (shell_parse(argv[first], strlen(argv[first]), &w, err) < 0)
-		return cli_option_fail(CLI_EXIT_USAGE, err);
-	allowed = !shell_refused(&o->rules, &w);
-	if (!o->json)
-		print_lines(&o->rules, &w, allowed);
-	else if (print_json(&o->rules, &w, err) < 0)
-		return cli_option_fail(CLI_EXIT_FAILED, err);
-	if (fflush(stdout) != 0) {
-		err_sys(err, errno, "standard output");
-		return cli_option_fail(CLI_EXIT_FAILED, err);
-	}
-	return allowed ? 0 : EXIT_REFUSED;
+	if ((!o->allow && !o->deny && !o->reason) || json_object_get(body, "commands"))
+		return 0;
+	if (client_call(a->client, "GET", path, NULL, &answer, err) < 0)
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	commands = member_get(answer, "policy.commands");
+	return json_is_object(commands) ? json_object_set(body, "commands", commands) : 0;
 }
 
-static int help(void)
+/* Changes the policy if it exists, and creates it otherwise. */
+static int run_set(struct api_cmd *a, struct err *err)
 {
-	fputs("usage: lodge policy COMMAND ...\nWhat sessions may have, and which programs their "
-	      "commands may start.\n\n"
-	      "  test   see what a policy says of a command; needs no service\n"
-	      "  ls     list the policies of the service\n"
-	      "  show   show one\n"
-	      "  set    make or change one\n"
-	      "  rm     remove one\n",
-	      stdout);
-	return cli_option_flush(0);
-}
+	const struct policy_opts *o = (struct policy_opts *)a;
+	auto_json json_t *body = NULL, *answer = NULL;
+	char path[API_PATH];
 
-int cmd_policy(int argc, char **argv)
-{
-	struct opts o = { 0 };
-	struct err err = { 0 };
-	int status;
-
-	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
-		return help();
-	status = policy_remote_main(argc, argv);
-	if (status >= 0)
-		return status;
-	if (strcmp(argv[1], "test") != 0) {
-		err_set(&err, ERR_INVALID,
-			"unknown command \"policy %.40s\" (try lodge policy --help)", argv[1]);
-		return cli_option_fail(CLI_EXIT_USAGE, &err);
+	if (o->file ? load_policy(o->file, &body, err) < 0 : !(body = json_object()))
+		return -1;
+	if (client_path(path, sizeof(path), err, "/v1/policies/%s", a->argv[0]) < 0 ||
+	    api_cmd_query(path, sizeof(path), "tenant", o->tenant, err) < 0 ||
+	    keep_commands(a, path, body, err) < 0 || api_cmd_fill(a, body, err) < 0)
+		return -1;
+	if (client_call(a->client, "PATCH", path, body, &answer, err) < 0) {
+		if (err->code != ERR_NOT_FOUND ||
+		    api_cmd_put(a, body, "name", "NAME", a->argv[0], err) < 0 ||
+		    api_cmd_put(a, body, "tenant", "--tenant", o->tenant, err) < 0 ||
+		    client_call(a->client, "POST", "/v1/policies", body, &answer, err) < 0)
+			return -1;
 	}
-	status = test(&o, argc - 1, argv + 1, &err);
-	shell_rules_fini(&o.rules);
-	return status;
+	return api_cmd_write(a, answer, api_cmd_print_answer, err);
 }
+
+static const struct cli_option set_options[] = {
+	{ "file", 'f', "FILE", CLI_TEXT, offsetof(struct policy_opts, file),
+	  "policy as JSON (- reads stdin); options override it" },
+	{ "allow", 0, "NAMES", CLI_LIST, offsetof(struct policy_opts, allow),
+	  "programs to allow, separated by commas", "commands.allow" },
+	{ "deny", 0, "NAMES", CLI_LIST, offsetof(struct policy_opts, deny),
+	  "programs to deny, even if they are allowed", "commands.deny" },
+	{ "reason", 0, "TEXT", CLI_TEXT, offsetof(struct policy_opts, reason),
+	  "text shown when a command is refused", "commands.reason" },
+	{ "idle", 0, "TIME", CLI_MS, offsetof(struct policy_opts, idle),
+	  "maximum and default idle timeout of sessions", "idle_timeout_ms" },
+	{ "lifetime", 0, "TIME", CLI_MS, offsetof(struct policy_opts, lifetime),
+	  "maximum sandbox lifetime", "max_lifetime_ms" },
+	{ "max-active", 0, "N", CLI_COUNT, offsetof(struct policy_opts, max_active),
+	  "running sandboxes per user", "max_active_per_user" },
+	{ "on-exceed", 0, "ACTION", CLI_TEXT, offsetof(struct policy_opts, on_exceed),
+	  "refuse (default) one more sandbox, or replace one", "on_exceed" },
+	OPTION_TENANT(NULL),
+	API_OPTIONS,
+	{ NULL },
+};
+
+static const struct command policy_set = {
+	.name = "policy set",
+	.usage = "[OPTION...] NAME",
+	.summary = "create a policy, or change parts of it",
+	.options = set_options,
+	.size = sizeof(struct policy_opts),
+	.least = 1,
+	.most = 1,
+	.prompt = true,
+	.run = run_set,
+	.record = "policy",
+	.fields = show_fields,
+};
+
+static const struct command *const subs[] = {
+	&policy_ls, &policy_show, &policy_set, &policy_rm, &policy_test, NULL,
+};
+
+const struct command cmd_policy = {
+	.name = "policy",
+	.usage = "",
+	.summary = "manage limits and allowed commands",
+	.subs = subs,
+};

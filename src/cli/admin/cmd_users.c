@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge users, cleanup: who has sandboxes, and an end to them. */
-#include <errno.h>
+/* lodge users, cleanup: the end users of the service, and their quotas. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "base/clock.h"
 #include "cli/core/api_cmd.h"
-#include "cli/core/commands.h"
-#include "cli/admin/users.h"
+#include "cli/core/print_session.h"
 
-/* ---- users ----------------------------------------------------------------------------------- */
+/* ---- ls -------------------------------------------------------------------------------------- */
 
-/* Sessions by user, in the order in which they were made; `live`: those with a sandbox alone. */
-static int gather(struct api_cmd *a, bool live, json_t **ret, struct err *err)
+/* Sessions by user, in the order of creation; running: only those with a sandbox. */
+static int gather_sessions(struct api_cmd *a, bool running, json_t **ret, struct err *err)
 {
 	auto_json json_t *list = NULL, *users = json_object();
 	json_t *s;
@@ -22,9 +19,9 @@ static int gather(struct api_cmd *a, bool live, json_t **ret, struct err *err)
 	if (client_list(a->client, "/v1/sessions?limit=1000", "sessions", &list, err) < 0)
 		return -1;
 	json_array_foreach (list, i, s) {
-		const char *user = api_cmd_text(s, "user");
+		const char *user = member_text(s, "user");
 
-		if (!*user || (live && !api_cmd_is(s, "runtime", "live")))
+		if (!*user || (running && !member_is(s, "runtime", "live")))
 			continue;
 		if (!json_object_get(users, user))
 			json_object_set_new(users, user, json_array());
@@ -34,8 +31,8 @@ static int gather(struct api_cmd *a, bool live, json_t **ret, struct err *err)
 	return 0;
 }
 
-/* A user whose name no path can have, or who went meanwhile, is known by the name alone. */
-static int ask_user_record(struct api_cmd *a, const char *id, json_t **ret, struct err *err)
+/* A user without a record, or whose name fits in no path, has only an id. */
+static int get_user(struct api_cmd *a, const char *id, json_t **ret, struct err *err)
 {
 	if (api_cmd_call(a, "GET", NULL, ret, err, "/v1/users/%s", id) == 0)
 		return 0;
@@ -45,98 +42,265 @@ static int ask_user_record(struct api_cmd *a, const char *id, json_t **ret, stru
 	return 0;
 }
 
-static void add_session(struct text_table *t, const json_t *user, const json_t *s)
-{
-	int64_t now = clock_wall_ms();
+static const struct field ls_fields[] = {
+	{ "NAME", TABLE_SHRINK, "user.name" },
+	{ "EMAIL", TABLE_SHRINK, "user.email" },
+	{ "USER", TABLE_SHRINK, "user.id" },
+	{ "SANDBOX", 0, "sandbox" },
+	{ "PROJECT", TABLE_SHRINK, "project" },
+	{ "CREATED", TABLE_RIGHT, "started_at", field_age },
+	{ "LAST USED", TABLE_RIGHT, "last_activity_at", field_age },
+	{ NULL },
+};
 
-	text_table_add(t, api_cmd_text(user, "name"));
-	text_table_add(t, api_cmd_text(user, "email"));
-	text_table_add(t, api_cmd_text(user, "id"));
-	text_table_add(t, api_cmd_text(s, "sandbox"));
-	text_table_add(t, api_cmd_text(s, "project"));
-	text_table_add_span(t, now - api_cmd_number(s, "started_at"));
-	text_table_add_span(t, now - api_cmd_number(s, "last_activity_at"));
-}
-
-static void say_users(struct api_cmd *a, const json_t *answer)
+/* One row for each session, with the record of its user in it. */
+static void print_users(struct api_cmd *a, const json_t *answer)
 {
-	static const struct text_table_column columns[] = {
-		{ "NAME", TABLE_SHRINK },    { "EMAIL", TABLE_SHRINK },
-		{ "USER", TABLE_SHRINK },    { "SANDBOX", 0 },
-		{ "PROJECT", TABLE_SHRINK }, { "CREATED", TABLE_RIGHT },
-		{ "LAST USED", TABLE_RIGHT }
-	};
-	struct text_table t;
+	auto_json json_t *rows = json_array();
 	json_t *u, *s;
 	size_t i, k;
 
 	(void)a;
-	text_table_init(&t, columns, ARRAY_LEN(columns));
 	json_array_foreach (json_object_get(answer, "users"), i, u) {
 		json_array_foreach (json_object_get(u, "sessions"), k, s) {
-			add_session(&t, u, s);
+			json_t *row = json_copy(s);
+
+			json_object_set(row, "user", u);
+			json_array_append_new(rows, row);
 		}
 	}
-	text_table_print(&t, stdout);
+	field_print_table(ls_fields, rows);
 	if (i == 0)
-		api_cmd_hint("no user has a live sandbox (lodge ls lists all sessions)");
+		api_cmd_hint("no user has a running sandbox (see lodge ls)");
 }
 
-/* {"users": [{what the service knows of the user, sessions: [...]}]} */
-static int run_users(struct api_cmd *a, struct err *err)
+/* {"users": [{the record of the user, sessions: [...]}]} */
+static int run_ls(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *users = NULL, *answer = NULL;
 	json_t *sessions, *out = json_array();
 	const char *id;
 
 	answer = json_pack("{s:o}", "users", out);
-	if (gather(a, true, &users, err) < 0)
+	if (gather_sessions(a, true, &users, err) < 0)
 		return -1;
 	json_object_foreach (users, id, sessions) {
 		auto_json json_t *one = NULL;
 
-		if (ask_user_record(a, id, &one, err) < 0)
+		if (get_user(a, id, &one, err) < 0)
 			return -1;
 		json_object_set(json_object_get(one, "user"), "sessions", sessions);
 		json_array_append(out, json_object_get(one, "user"));
 	}
-	return api_cmd_write(a, answer, say_users, err);
+	return api_cmd_write(a, answer, print_users, err);
 }
 
-static const struct cli_option users_options[] = { ASK_OPTIONS, { NULL } };
+static const struct cli_option plain_options[] = { API_OPTIONS, { NULL } };
 
-static const struct api_cmd_command users_command = {
-	.opt = { .name = "lodge users ls",
-		 .usage = "[--json]",
-		 .summary = "Lists users with a live sandbox.",
-		 .opts = users_options },
+static const struct command users_ls = {
+	.name = "users ls",
+	.usage = "[--json]",
+	.summary = "list users with a running sandbox",
+	.options = plain_options,
 	.prompt = true,
-	.run = run_users,
+	.run = run_ls,
 };
 
-int cmd_users(int argc, char **argv)
-{
-	static const struct ask_sub subs[] = {
-		{ "ls", &users_command, "list users with a live sandbox" },
-		{ "show", &users_show, "show one" },
-		{ "quota", &users_quota, "show or change what one may have" },
-		{ NULL, NULL, NULL },
-	};
-	static const struct api_cmd_family family = { "lodge users", "What end users have.", subs };
+/* ---- show ------------------------------------------------------------------------------------ */
 
-	return api_cmd_family_main(&family, argc, argv);
+enum quota_unit { QUOTA_COUNT, QUOTA_BYTES, QUOTA_MS };
+
+/* 0 is no limit. */
+static const struct quota {
+	const char *name, *member, *usage;
+	enum quota_unit unit;
+} quotas[] = {
+	{ "sandboxes", "sandboxes", "active", QUOTA_COUNT },
+	{ "memory", "memory_bytes", "memory_bytes", QUOTA_BYTES },
+	{ "disk", "disk_bytes", "disk_bytes", QUOTA_BYTES },
+	{ "cpu", "cpu_ms", "cpu_ms", QUOTA_MS },
+};
+
+static const char *format_quota(enum quota_unit unit, int64_t n, char buf[HUMAN_TEXT])
+{
+	n = n > 0 ? n : 0;
+	if (unit == QUOTA_BYTES)
+		return human_bytes((uint64_t)n, buf);
+	if (unit == QUOTA_MS)
+		return human_span(n, buf);
+	snprintf(buf, HUMAN_TEXT, "%lld", (long long)n);
+	return buf;
 }
+
+static void add_quotas(struct text_table *t, const char *title, json_t *answer)
+{
+	char line[FIELD_TEXT], used[HUMAN_TEXT], most[HUMAN_TEXT];
+
+	(void)title;
+	for (const struct quota *q = quotas; q < quotas + ARRAY_LEN(quotas); q++) {
+		int64_t limit = member_number(json_object_get(answer, "quota"), q->member);
+
+		format_quota(q->unit, member_number(json_object_get(answer, "usage"), q->usage),
+			     used);
+		snprintf(line, sizeof(line), "%s%s%s", used, limit > 0 ? " of " : ", no limit",
+			 limit > 0 ? format_quota(q->unit, limit, most) : "");
+		field_add_line(t, q->name, line);
+	}
+}
+
+static const char *user_session(const json_t *answer, const char *path, char buf[FIELD_TEXT])
+{
+	const json_t *s = member_get(answer, path);
+
+	return json_is_object(s) ? print_name(s, buf, FIELD_TEXT) : "";
+}
+
+static const char *session_count(const json_t *answer, const char *path, char buf[FIELD_TEXT])
+{
+	return format_quota(QUOTA_COUNT, member_number(answer, path), buf);
+}
+
+static const struct field show_fields[] = {
+	{ "user", 0, "user.id" },
+	{ "name", 0, "user.name" },
+	{ "email", 0, "user.email" },
+	{ "project", 0, "user.project" },
+	{ "fragment", 0, "user.fragment" },
+	{ "session", 0, "user.session", user_session },
+	{ "known since", 0, "user.created_at", field_when },
+	{ "sessions", 0, "usage.sessions", session_count },
+	{ "quota", 0, "", .lines = add_quotas },
+	{ NULL },
+};
+
+static const struct command users_show = {
+	.name = "users show",
+	.usage = "USER",
+	.summary = "show one user, their usage and their quotas",
+	.options = plain_options,
+	.least = 1,
+	.most = 1,
+	.prompt = true,
+	.method = "GET",
+	.path = "/v1/users/%s",
+	.record = "",
+	.fields = show_fields,
+};
+
+/* ---- quota ----------------------------------------------------------------------------------- */
+
+struct quota_opts {
+	struct api_cmd a;
+	const char *sandboxes, *memory, *disk, *cpu, *unset;
+};
+
+static int unset_one(struct api_cmd *a, json_t *quota, const char *name, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(quotas); i++)
+		if (strcmp(quotas[i].name, name) == 0)
+			return json_object_set_new(quota, quotas[i].member, json_integer(0));
+	return api_cmd_misuse(
+		a, err, "--unset: unknown quota \"%.40s\"; use sandboxes, memory, disk or cpu",
+		name);
+}
+
+/* The options, applied to the present quota. */
+static int apply(struct api_cmd *a, json_t *quota, struct err *err)
+{
+	const char *unset = ((struct quota_opts *)a)->unset;
+	auto_free char *list = strdup(unset ? unset : "");
+	char *rest = list, *name;
+
+	while (rest && (name = strsep(&rest, ",")))
+		if (*name && unset_one(a, quota, name, err) < 0)
+			return -1;
+	return api_cmd_fill(a, quota, err);
+}
+
+/* Reports wrong options before the service is asked. */
+static int check_quota(struct api_cmd *a, struct err *err)
+{
+	auto_json json_t *ignored = json_object();
+
+	return apply(a, ignored, err);
+}
+
+static const struct field quota_fields[] = { { "quota", 0, "", .lines = add_quotas }, { NULL } };
+
+/* The service takes a quota as a whole, so it is read first. */
+static int run_quota(struct api_cmd *a, struct err *err)
+{
+	auto_json json_t *now = NULL, *changed = json_object(), *answer = NULL;
+	json_t *quota;
+	char path[API_PATH];
+
+	if (client_path(path, sizeof(path), err, "/v1/users/%s/quota", a->argv[0]) < 0 ||
+	    client_call(a->client, "GET", path, NULL, &now, err) < 0 || apply(a, changed, err) < 0)
+		return -1;
+	if (!json_object_size(changed))
+		return api_cmd_write(a, now, api_cmd_print_answer, err);
+	quota = json_object_get(now, "quota");
+	if (json_object_update(quota, changed) < 0 ||
+	    client_call(a->client, "PUT", path, quota, &answer, err) < 0)
+		return -1;
+	return api_cmd_write(a, answer, api_cmd_print_answer, err);
+}
+
+static const struct cli_option quota_options[] = {
+	{ "sandboxes", 0, "N", CLI_AMOUNT, offsetof(struct quota_opts, sandboxes),
+	  "sandboxes running at the same time", "sandboxes" },
+	{ "memory", 0, "SIZE", CLI_BYTES, offsetof(struct quota_opts, memory),
+	  "sum of the memory limits of running sandboxes", "memory_bytes" },
+	{ "disk", 0, "SIZE", CLI_BYTES, offsetof(struct quota_opts, disk),
+	  "sum of the disk limits of all sessions", "disk_bytes" },
+	{ "cpu", 0, "TIME", CLI_MS, offsetof(struct quota_opts, cpu),
+	  "CPU time in total, as 90s or 2h", "cpu_ms" },
+	{ "unset", 0, "NAMES", CLI_TEXT, offsetof(struct quota_opts, unset),
+	  "remove these quotas, as memory,cpu" },
+	API_OPTIONS,
+	{ NULL },
+};
+
+static const struct command users_quota = {
+	.name = "users quota",
+	.usage = "[OPTION...] USER",
+	.summary = "show or change the quotas of a user",
+	.options = quota_options,
+	.more = "Quotas that you do not name stay as they are; 0 means no limit. A lower quota\n"
+		"does not stop what already runs.\n",
+	.size = sizeof(struct quota_opts),
+	.least = 1,
+	.most = 1,
+	.prompt = true,
+	.check = check_quota,
+	.run = run_quota,
+	.record = "",
+	.fields = quota_fields,
+};
+
+static const struct command *const subs[] = { &users_ls, &users_show, &users_quota, NULL };
+
+const struct command cmd_users = {
+	.name = "users",
+	.usage = "",
+	.summary = "list users and set their quotas",
+	.subs = subs,
+};
 
 /* ---- cleanup --------------------------------------------------------------------------------- */
 
-/* That call has names of its own for what it did. */
-static int clean_one(struct api_cmd *a, const char *user, json_t *out, struct err *err)
+struct cleanup_opts {
+	struct api_cmd a;
+	bool all;
+};
+
+static int clean_user(struct api_cmd *a, const char *user, json_t *out, struct err *err)
 {
 	auto_json json_t *body = json_pack("{s:s}", "userId", user), *answer = NULL;
 	json_t *r, *one;
 
 	if (!body)
-		return err_set(err, ERR_INVALID, "USER: no text (UTF-8)");
+		return err_set(err, ERR_INVALID, "USER: value is not valid UTF-8");
 	if (client_call(a->client, "POST", "/api/cleanup-sandboxes", body, &answer, err) < 0)
 		return -1;
 	r = json_object_get(answer, "results");
@@ -144,23 +308,23 @@ static int clean_one(struct api_cmd *a, const char *user, json_t *out, struct er
 			json_object_get(r, "killedSandboxes"), "failed",
 			json_object_get(r, "failedSandboxes"));
 	if (!one || json_array_append_new(out, one) < 0)
-		return err_set(err, ERR_UNAVAILABLE, "the answer has no results");
+		return err_set(err, ERR_UNAVAILABLE, "unexpected response: no results");
 	if (json_array_size(json_object_get(one, "failed")))
-		a->told = true; /* the exit status tells */
+		a->reported = true;
 	return 0;
 }
 
-static void say_names(const json_t *names, const char *what)
+static void print_names(const json_t *names, const char *what)
 {
 	json_t *name;
 	size_t i;
 
 	json_array_foreach (names, i, name) {
-		api_cmd_print("  %s  %s", what, api_cmd_text(name, ""));
+		api_cmd_print("  %s  %s", what, member_text(name, ""));
 	}
 }
 
-static void say_cleaned(struct api_cmd *a, const json_t *answer)
+static void print_cleaned(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *users = json_object_get(answer, "users");
 	json_t *one;
@@ -168,16 +332,23 @@ static void say_cleaned(struct api_cmd *a, const json_t *answer)
 
 	(void)a;
 	if (!json_array_size(users))
-		puts("nothing to destroy: no user has a session");
+		puts("nothing to delete: no user has a session");
 	json_array_foreach (users, i, one) {
 		const json_t *ended = json_object_get(one, "ended"),
 			     *failed = json_object_get(one, "failed");
 
-		api_cmd_print("%s: %zu ended, %zu failed", api_cmd_text(one, "id"),
+		api_cmd_print("%s: %zu ended, %zu failed", member_text(one, "id"),
 			      json_array_size(ended), json_array_size(failed));
-		say_names(ended, "ended ");
-		say_names(failed, "failed");
+		print_names(ended, "ended ");
+		print_names(failed, "failed");
 	}
+}
+
+static int confirm_cleanup(struct api_cmd *a, const char *whose, struct err *err)
+{
+	if (api_cmd_confirm(a, "Delete all sessions of %s, with their files?", whose))
+		return 0;
+	return err_set(err, ERR_CONFLICT, "cancelled: no session was deleted");
 }
 
 static int clean_all(struct api_cmd *a, json_t *out, struct err *err)
@@ -187,15 +358,15 @@ static int clean_all(struct api_cmd *a, json_t *out, struct err *err)
 	json_t *sessions;
 	const char *id;
 
-	if (gather(a, false, &users, err) < 0)
+	if (gather_sessions(a, false, &users, err) < 0)
 		return -1;
 	if (!json_object_size(users))
 		return 0;
-	if (!api_cmd_sure(a, "Destroy all sessions of %s, with their files?",
-			  human_count((int64_t)json_object_size(users), "user", NULL, count)))
-		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
+	human_count((int64_t)json_object_size(users), "user", NULL, count);
+	if (confirm_cleanup(a, count, err) < 0)
+		return -1;
 	json_object_foreach (users, id, sessions) {
-		if (clean_one(a, id, out, err) < 0 && api_cmd_go_on(a, id, 0, err) < 0)
+		if (clean_user(a, id, out, err) < 0 && api_cmd_continue(a, id, 0, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -203,46 +374,41 @@ static int clean_all(struct api_cmd *a, json_t *out, struct err *err)
 
 static int check_cleanup(struct api_cmd *a, struct err *err)
 {
-	return a->all != (a->argc == 1) ? 0 : api_cmd_wrong(a, err, "give a user, or --all");
-}
-
-static int clean_named(struct api_cmd *a, json_t *out, struct err *err)
-{
-	if (!api_cmd_sure(a, "Destroy all sessions of %s, with their files?", a->argv[0]))
-		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
-	return clean_one(a, a->argv[0], out, err);
+	if (((struct cleanup_opts *)a)->all != (a->argc == 1))
+		return 0;
+	return api_cmd_misuse(a, err, "name either a USER or --all");
 }
 
 /* {"users": [{"id": ..., "ended": [...], "failed": [...]}]} */
 static int run_cleanup(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *out = json_array(), *answer = json_pack("{s:O}", "users", out);
+	int r;
 
-	if ((a->all ? clean_all(a, out, err) : clean_named(a, out, err)) < 0)
-		return -1;
-	return api_cmd_write(a, answer, say_cleaned, err);
+	if (((struct cleanup_opts *)a)->all)
+		r = clean_all(a, out, err);
+	else
+		r = confirm_cleanup(a, a->argv[0], err) < 0 ? -1
+							    : clean_user(a, a->argv[0], out, err);
+	return r < 0 ? -1 : api_cmd_write(a, answer, print_cleaned, err);
 }
 
 static const struct cli_option cleanup_options[] = {
-	{ "all", 0, NULL, ask_all, "of all users" },
-	{ "yes", 'y', NULL, ask_yes, "do not ask" },
-	ASK_OPTIONS,
+	{ "all", 0, NULL, CLI_FLAG, offsetof(struct cleanup_opts, all),
+	  "delete the sessions of all users" },
+	OPTION_YES,
+	API_OPTIONS,
 	{ NULL },
 };
 
-int cmd_cleanup(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge cleanup",
-			 .usage = "USER|--all [--yes]",
-			 .summary = "Destroys all sessions of a user, with their files.",
-			 .opts = cleanup_options,
-			 .more = "--all leaves sessions that have no user; lodge rm destroys "
-				 "them.\n" ASK_ASKS },
-		.most = 1,
-		.check = check_cleanup,
-		.run = run_cleanup,
-	};
-
-	return api_cmd_main(&command, argc, argv);
-}
+const struct command cmd_cleanup = {
+	.name = "cleanup",
+	.usage = "USER|--all [--yes]",
+	.summary = "delete all sessions of a user, with their files",
+	.options = cleanup_options,
+	.more = "--all leaves sessions without a user alone; `lodge rm` deletes them.\n",
+	.size = sizeof(struct cleanup_opts),
+	.most = 1,
+	.check = check_cleanup,
+	.run = run_cleanup,
+};

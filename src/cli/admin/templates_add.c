@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge templates add: a root file system, an image or a snapshot for sessions to start from. */
+/* lodge templates add: creates a template from a root file system, an image or a snapshot. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ DEFINE_AUTO(struct client_stream *, client_close);
 struct source {
 	const char *path;
 	int fd; /* of an archive */
-	int64_t size; /* of it; -1: not known */
+	int64_t size; /* -1: unknown */
 	bool oci;
 	struct tar_child tar; /* of a directory */
 };
@@ -31,13 +31,12 @@ static void close_source(struct source *s)
 	if (s->fd > STDIN_FILENO)
 		close(s->fd);
 }
-
-static int open_source(const struct api_cmd *a, struct source *s, struct err *err)
+static int open_source(const struct template_opts *o, struct source *s, struct err *err)
 {
 	struct stat st;
 
-	s->path = a->argv[1];
-	s->oci = a->oci;
+	s->path = o->a.argv[1];
+	s->oci = o->oci;
 	s->fd = strcmp(s->path, "-") == 0 ? STDIN_FILENO
 					  : open(s->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (s->fd < 0 || fstat(s->fd, &st) < 0)
@@ -49,24 +48,25 @@ static int open_source(const struct api_cmd *a, struct source *s, struct err *er
 	return tar_pack_root(&s->tar, s->path, err);
 }
 
-/* ---- what is made ---------------------------------------------------------------------------- */
+/* ---- undoing --------------------------------------------------------------------------------- */
 
-/* A template that has its files and not yet what was said of it. */
-struct made {
+/* A template that has its files, but not its settings yet. */
+struct created {
 	struct client *client;
 	const char *name;
-	bool there;
+	bool exists;
 };
 
-static void unmake(void *arg)
+static void remove_created(void *arg)
 {
-	struct made *m = arg;
+	struct created *m = arg;
 	struct err ignored;
-	char path[ASK_PATH];
+	char path[API_PATH];
 
-	if (m->there && client_path(path, sizeof(path), &ignored, "/v1/templates/%s", m->name) == 0)
+	if (m->exists &&
+	    client_path(path, sizeof(path), &ignored, "/v1/templates/%s", m->name) == 0)
 		(void)client_call(m->client, "DELETE", path, NULL, NULL, &ignored);
-	m->there = false;
+	m->exists = false;
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -74,17 +74,17 @@ static void unmake(void *arg)
 struct sending {
 	struct source *source;
 	struct progress progress;
-	bool whole; /* signals are held since then */
+	bool complete; /* from then on signals are held */
 };
 
-static void has_sent(void *arg, uint64_t bytes)
+static void show_progress(void *arg, uint64_t bytes)
 {
 	progress_bar_at(&((struct sending *)arg)->progress, bytes);
 }
 
-/* What tar could not read must not be missing from a template. From here on the service may make
- * it at any time: a signal waits until that is known. */
-static int is_whole(void *arg, struct err *err)
+/* Fails if tar could not read everything. From here on the service may create the template at any
+ * time, so signals wait for its answer. */
+static int finish_source(void *arg, struct err *err)
 {
 	struct sending *s = arg;
 
@@ -92,22 +92,22 @@ static int is_whole(void *arg, struct err *err)
 	if (s->source->tar.pid > 0 && tar_finish(&s->source->tar, err) < 0)
 		return -1;
 	cleanup_hold();
-	s->whole = true;
+	s->complete = true;
 	return 0;
 }
 
-static int send_source(struct api_cmd *a, struct sending *s, struct made *m, json_t **ret,
+static int send_source(struct api_cmd *a, struct sending *s, struct created *m, json_t **ret,
 		       struct err *err)
 {
 	auto_call(client_close) struct client_stream *stream = NULL;
-	char url[ASK_PATH];
+	char url[API_PATH];
 	struct client_request rq = { .method = "POST",
 				     .path = url,
 				     .body_fd = s->source->tar.fd >= 0 ? s->source->tar.fd
 								       : s->source->fd,
 				     .has_body_fd = true,
-				     .sent = has_sent,
-				     .whole = is_whole,
+				     .sent = show_progress,
+				     .whole = finish_source,
 				     .arg = s };
 	int r;
 
@@ -119,57 +119,58 @@ static int send_source(struct api_cmd *a, struct sending *s, struct made *m, jso
 	progress_bar_end(&s->progress);
 	if (r < 0)
 		return -1;
-	m->there = true; /* signals are held */
+	m->exists = true; /* signals are held */
 	r = client_read_json(stream, ret, err);
-	return r ? r : err_set(err, ERR_UNAVAILABLE, "an answer without a word");
+	return r ? r : err_set(err, ERR_UNAVAILABLE, "unexpected response: it is empty");
 }
 
-/* An archive brings only files, and an image what it says: the rest is told afterwards. */
-static int reconcile_session(struct api_cmd *a, const struct made *m, json_t *answer,
-			     struct err *err)
+/* An archive has only files, and an image has settings of its own: ours are sent afterwards. */
+static int send_settings(struct template_opts *o, const struct created *m, json_t *answer,
+			 struct err *err)
 {
 	auto_json json_t *body = json_object(), *now = NULL;
 
-	if (!templates_is_set(a))
+	if (!templates_is_set(o))
 		return 0;
-	if (templates_spec(a, json_object_get(answer, "template"), body, err) < 0 ||
-	    api_cmd_call(a, "PATCH", body, &now, err, "/v1/templates/%s", m->name) < 0)
+	if (templates_spec(o, json_object_get(answer, "template"), body, err) < 0 ||
+	    api_cmd_call(&o->a, "PATCH", body, &now, err, "/v1/templates/%s", m->name) < 0)
 		return -1;
 	return json_object_set(answer, "template", json_object_get(now, "template"));
 }
 
-/* The connection broke. A service that is still there broke it off: while much is still to come it
- * cannot be heard, and what it had against the archive is not told. */
-static void explain(struct api_cmd *a, bool whole, struct err *err)
+/* The connection broke. If the service still answers, it closed the connection, and its error was
+ * lost because we were still sending. */
+static void explain(struct api_cmd *a, bool complete, struct err *err)
 {
 	struct err why = { 0 };
 	int r = api_cmd_call(a, "GET", NULL, NULL, &why, "/v1/templates/%s", a->argv[0]);
 
-	if (r == 0 || (whole && why.code == ERR_NOT_FOUND))
-		err_ctx(err, "lodge templates tells what came of it");
+	if (r == 0 || (complete && why.code == ERR_NOT_FOUND))
+		err_ctx(err, "the template may exist (see lodge templates)");
 	else if (why.code == ERR_NOT_FOUND)
 		err_set(err, ERR_INVALID,
-			"lodged broke it off: it is damaged, no tar, or more than lodged takes "
-			"(template_size, template_time); nothing was made");
+			"lodged closed the connection: the archive is damaged, not a tar, or "
+			"exceeds template_size or template_time; no template was created");
 }
 
-static int make_of(struct api_cmd *a, struct source *source, json_t **ret, struct err *err)
+static int create(struct template_opts *o, struct source *source, json_t **ret, struct err *err)
 {
-	struct made m = { .client = a->client, .name = a->argv[0] };
+	struct api_cmd *a = &o->a;
+	struct created m = { .client = a->client, .name = a->argv[0] };
 	struct sending s = { .source = source };
 	int r;
 
-	if (cleanup_set(unmake, &m, err) < 0)
+	if (cleanup_set(remove_created, &m, err) < 0)
 		return -1;
 	r = send_source(a, &s, &m, ret, err);
-	if (s.whole)
+	if (s.complete)
 		cleanup_release();
-	if (r < 0 && !m.there && err->code == ERR_UNAVAILABLE && err->sys)
-		explain(a, s.whole, err);
-	if (r < 0 || reconcile_session(a, &m, *ret, err) < 0) {
+	if (r < 0 && !m.exists && err->code == ERR_UNAVAILABLE && err->sys)
+		explain(a, s.complete, err);
+	if (r < 0 || send_settings(o, &m, *ret, err) < 0) {
 		r = -1;
 		cleanup_hold();
-		unmake(&m);
+		remove_created(&m);
 		cleanup_release();
 	}
 	cleanup_clear();
@@ -178,102 +179,115 @@ static int make_of(struct api_cmd *a, struct source *source, json_t **ret, struc
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static void say(struct api_cmd *a, const json_t *answer)
+static void print_added(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *t = json_object_get(answer, "template");
-	int64_t size = api_cmd_number(t, "size_bytes");
+	int64_t size = member_number(t, "size_bytes");
 	char bytes[HUMAN_TEXT];
 
 	(void)a;
-	if (json_is_true(json_object_get(answer, "wants_root")) && api_cmd_is(t, "class", "user"))
+	if (member_true(answer, "wants_root") && member_is(t, "class", "user"))
 		fprintf(stderr,
-			"lodge: this image expects root; its sandboxes run as another user (lodge "
-			"templates set %s --root gives them a root inside)\n",
-			api_cmd_text(t, "name"));
-	api_cmd_print("%s is there%s%s", api_cmd_text(t, "name"), size < 0 ? "" : ", ",
+			"lodge: this image expects root, but its sandboxes run as another user; "
+			"to allow root: lodge templates set %s --root\n",
+			member_text(t, "name"));
+	api_cmd_print("created %s%s%s", member_text(t, "name"), size < 0 ? "" : ", ",
 		      size < 0 ? "" : human_bytes((uint64_t)size, bytes));
 }
 
-/* Before gigabytes are sent for nothing. */
-static int check_policy(struct api_cmd *a, struct err *err)
+/* Fails early, before gigabytes are sent. */
+static int check_policy(struct template_opts *o, struct err *err)
 {
-	return a->policy ? api_cmd_call(a, "GET", NULL, NULL, err, "/v1/policies/%s", a->policy)
+	return o->policy ? api_cmd_call(&o->a, "GET", NULL, NULL, err, "/v1/policies/%s", o->policy)
 			 : 0;
 }
 
-static int of_archive(struct api_cmd *a, json_t **ret, struct err *err)
+static int create_from_source(struct template_opts *o, json_t **ret, struct err *err)
 {
 	auto_fini(close_source) struct source s = {
 		.fd = -1, .tar = { .fd = -1, .target = -1, .stage = -1 }
 	};
 
-	if (check_policy(a, err) < 0 || open_source(a, &s, err) < 0)
+	if (check_policy(o, err) < 0 || open_source(o, &s, err) < 0)
 		return -1;
-	return make_of(a, &s, ret, err);
+	return create(o, &s, ret, err);
 }
 
-static int of_snapshot(struct api_cmd *a, json_t **ret, struct err *err)
+static int create_from_snapshot(struct template_opts *o, json_t **ret, struct err *err)
 {
+	struct api_cmd *a = &o->a;
 	auto_json json_t *body = json_object();
 
-	if (api_cmd_put(body, "name", a->argv[0]) < 0 ||
-	    api_cmd_put(body, "snapshot", a->snapshot) < 0 ||
-	    api_cmd_put(body, "tenant", a->tenant) < 0)
-		return err_set(err, ERR_INVALID, "a name is no text (UTF-8)");
-	if (templates_spec(a, NULL, body, err) < 0)
+	if (api_cmd_put(a, body, "name", "NAME", a->argv[0], err) < 0 ||
+	    api_cmd_put(a, body, "snapshot", "--snapshot", o->snapshot, err) < 0 ||
+	    api_cmd_put(a, body, "tenant", "--tenant", o->tenant, err) < 0 ||
+	    templates_spec(o, NULL, body, err) < 0)
 		return -1;
 	return client_call(a->client, "POST", "/v1/templates", body, ret, err);
 }
 
 static int check(struct api_cmd *a, struct err *err)
 {
-	if (a->argc != (a->snapshot ? 1 : 2))
-		return api_cmd_wrong(a, err, "give a NAME and a SOURCE, or --snapshot SNAPSHOT");
-	if (a->snapshot)
-		return a->oci ? api_cmd_wrong(a, err, "--oci: a snapshot is no image") : 0;
-	if (a->tenant)
-		return api_cmd_wrong(a, err, "--tenant: only with --snapshot");
+	const struct template_opts *o = (struct template_opts *)a;
+
+	if (a->argc != (o->snapshot ? 1 : 2))
+		return api_cmd_misuse(a, err, "name a SOURCE, or --snapshot SNAPSHOT");
+	if (o->snapshot)
+		return o->oci ? api_cmd_misuse(a, err, "--oci: cannot be used with --snapshot") : 0;
+	if (o->tenant)
+		return api_cmd_misuse(a, err, "--tenant: needs --snapshot");
 	if (strcmp(a->argv[1], "-") == 0 && isatty(STDIN_FILENO))
-		return api_cmd_wrong(a, err,
-				     "this reads an archive, not a terminal: add < FILE.tar");
-	return limit_opt_check(&a->spec, err);
+		return api_cmd_misuse(
+			a, err, "refusing to read an archive from a terminal: add < FILE.tar");
+	return limit_opt_check(&o->spec, err);
 }
 
 static int run(struct api_cmd *a, struct err *err)
 {
+	struct template_opts *o = (struct template_opts *)a;
 	auto_json json_t *answer = NULL;
 
-	if ((a->snapshot ? of_snapshot : of_archive)(a, &answer, err) < 0)
-		return err->code == ERR_CONFLICT && strstr(err->msg, "there already")
-			       ? err_set(err, ERR_CONFLICT,
-					 "template \"%.63s\" is there already (lodge templates rm "
-					 "%.63s)",
-					 a->argv[0], a->argv[0])
-			       : -1;
-	return api_cmd_write(a, answer, say, err);
+	if ((o->snapshot ? create_from_snapshot : create_from_source)(o, &answer, err) == 0)
+		return api_cmd_write(a, answer, print_added, err);
+	if (err->code == ERR_CONFLICT &&
+	    (strstr(err->msg, "already exists") || strstr(err->msg, "there already")))
+		err_set(err, ERR_CONFLICT,
+			"template \"%.63s\" already exists (remove it with: lodge templates rm "
+			"%.63s)",
+			a->argv[0], a->argv[0]);
+	return -1;
 }
 
 static const struct cli_option options[] = {
-	{ "snapshot", 0, "SNAPSHOT", ask_snapshot, "make it of this snapshot, by its id" },
-	{ "tenant", 0, "TENANT", ask_tenant, "whose snapshot it is (default: that of the key)" },
-	{ "oci", 0, NULL, ask_oci, "SOURCE is a tar of an OCI image layout" },
-	TEMPLATES_SPEC,
-	{ "quiet", 'q', NULL, ask_quiet, "no progress on a terminal" },
-	ASK_OPTIONS,
+	CLI_SECTION("Source"),
+	{ "snapshot", 0, "SNAPSHOT", CLI_TEXT, offsetof(struct template_opts, snapshot),
+	  "create it from this snapshot, by its id" },
+	{ "tenant", 0, "TENANT", CLI_TEXT, offsetof(struct template_opts, tenant),
+	  "tenant of the snapshot (that of your key)" },
+	{ "oci", 0, NULL, CLI_FLAG, offsetof(struct template_opts, oci),
+	  "SOURCE is a tar of an OCI image layout" },
+	CLI_SECTION("Settings of its sessions"),
+	CLI_INCLUDE(templates_spec_options, 0),
+	CLI_SECTION("Output"),
+	OPTION_QUIET("show no progress"),
+	API_OPTIONS,
 	{ NULL },
 };
 
-const struct api_cmd_command templates_add = {
-	.opt = { .name = "lodge templates add",
-		 .usage = "NAME SOURCE [OPTION...]\n       lodge templates add NAME --snapshot "
-			  "SNAPSHOT [OPTION...]",
-		 .summary = "Makes a template of the service: of a directory here, of a root file "
-			    "system as a tar\n(also .gz .xz .zst .bz2; - is standard input), of an "
-			    "OCI image layout or of a snapshot.",
-		 .opts = options,
-		 .more = "lodge template add is for lodge run on this machine.\n" },
+const struct command templates_add = {
+	.name = "templates add",
+	.usage = "NAME SOURCE [OPTION...]\n"
+		 "       lodge templates add NAME --snapshot SNAPSHOT [OPTION...]",
+	.summary = "create a template from a directory, tar or snapshot",
+	.about = "SOURCE is a directory, a tar of a root file system (also .gz .xz .zst .bz2; -\n"
+		 "reads stdin) or an OCI image layout.\n",
+	.options = options,
+	.more = "`lodge template add` creates one on this machine, for `lodge run`.\n",
+	.size = sizeof(struct template_opts),
 	.least = 1,
 	.most = 2,
 	.check = check,
 	.run = run,
+	.init = templates_init,
+	.fini = templates_fini,
 };

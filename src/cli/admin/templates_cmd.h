@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of lodge templates. */
+/* Shared by the parts of lodge templates. */
 #ifndef LODGE_CLI_ADMIN_TEMPLATES_CMD_H
 #define LODGE_CLI_ADMIN_TEMPLATES_CMD_H
 
 #include "cli/core/api_cmd.h"
+#include "cli/core/limit_options.h"
 
-/* clang-format off */
-#define TEMPLATES_SPEC                                                                             \
-	LIMIT_OPT_SPEC,                                                                            \
-	{ "policy", 0, "NAME", ask_policy, "the policy of sessions that name none" }
-/* clang-format on */
+struct template_opts {
+	struct api_cmd a;
+	struct template spec;
+	const char *policy, *unset, *snapshot, *tenant;
+	bool oci;
+};
 
-/* Whether any of these options was given, or --unset. */
-bool templates_is_set(const struct api_cmd *a);
-/* They as a body of PATCH for a template that is `now` as it is; NULL: it says nothing yet. Single
- * variables and limits are added to what there is, which the service takes as a whole. */
-int templates_spec(struct api_cmd *a, const json_t *now, json_t *body, struct err *err);
+/* What a template sets for its sessions. */
+extern const struct cli_option templates_spec_options[];
+void templates_init(struct api_cmd *a);
+void templates_fini(struct api_cmd *a);
+/* Whether any of them was given, or --unset. */
+bool templates_is_set(const struct template_opts *o);
+/* The body of a PATCH for a template that is `now`, or of a POST if that is NULL. The service takes
+ * variables and limits as a whole, so single ones are added to the present ones. */
+int templates_spec(struct template_opts *o, const json_t *now, json_t *body, struct err *err);
 
-extern const struct api_cmd_command templates_add;
+extern const struct command templates_add;
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What options say of a template, as the service takes it. */
+/* The settings of a template, from options to the body of a request. */
 #include <string.h>
 
 #include "base/array.h"
 #include "cli/admin/templates_cmd.h"
 
-/* Options by the members they set; of `limits` and `env` these are parts. */
+/* Options by the members they set; `limit` means a part of limits. */
 static const struct {
 	const char *option, *member;
 	bool limit;
@@ -24,18 +24,35 @@ static const struct {
 	{ "policy", "policy", false },
 };
 
-bool templates_is_set(const struct api_cmd *a)
-{
-	const struct template *t = &a->spec;
+const struct cli_option templates_spec_options[] = {
+	CLI_INCLUDE(template_options, offsetof(struct template_opts, spec)),
+	{ "policy", 0, "NAME", CLI_TEXT, offsetof(struct template_opts, policy),
+	  "policy of sessions that choose none" },
+	{ NULL },
+};
 
-	return a->policy || a->unset || t->user || t->workdir || t->nenv || t->limits_set ||
+void templates_init(struct api_cmd *a)
+{
+	template_init(&((struct template_opts *)a)->spec);
+}
+
+void templates_fini(struct api_cmd *a)
+{
+	template_fini(&((struct template_opts *)a)->spec);
+}
+
+bool templates_is_set(const struct template_opts *o)
+{
+	const struct template *t = &o->spec;
+
+	return o->policy || o->unset || t->user || t->workdir || t->nenv || t->limits_set ||
 	       t->class == KEEPER_CLASS_ROOT;
 }
 
-/* ---- taking away ----------------------------------------------------------------------------- */
+/* ---- resetting ------------------------------------------------------------------------------- */
 
-static int unset_one(struct api_cmd *a, const char *name, json_t *body, json_t *env, json_t *limits,
-		     struct err *err)
+static int unset_one(struct template_opts *o, const char *name, json_t *body, json_t *env,
+		     json_t *limits, struct err *err)
 {
 	if (strcmp(name, "env") == 0)
 		return json_object_clear(env);
@@ -51,20 +68,20 @@ static int unset_one(struct api_cmd *a, const char *name, json_t *body, json_t *
 		json_object_del(limits, members[i].member);
 		return 0;
 	}
-	return api_cmd_wrong(
-		a, err,
-		"--unset: no \"%.40s\"; it takes names of options, as memory,workdir, and "
-		"env:NAME",
-		name);
+	return api_cmd_misuse(&o->a, err,
+			      "--unset: unknown option \"%.40s\"; use names as memory, workdir or "
+			      "env:NAME",
+			      name);
 }
 
-static int unset(struct api_cmd *a, json_t *body, json_t *env, json_t *limits, struct err *err)
+static int unset(struct template_opts *o, json_t *body, json_t *env, json_t *limits,
+		 struct err *err)
 {
-	auto_free char *list = strdup(a->unset ? a->unset : "");
+	auto_free char *list = strdup(o->unset ? o->unset : "");
 	char *rest = list, *name;
 
 	while (rest && (name = strsep(&rest, ",")))
-		if (*name && unset_one(a, name, body, env, limits, err) < 0)
+		if (*name && unset_one(o, name, body, env, limits, err) < 0)
 			return -1;
 	return 0;
 }
@@ -100,14 +117,15 @@ static int put_limits(const struct template *t, json_t *limits)
 	return 0;
 }
 
-static int put_rest(const struct api_cmd *a, json_t *body)
+static int put_rest(struct template_opts *o, json_t *body, struct err *err)
 {
-	if (api_cmd_put(body, "run_as", a->spec.user) < 0 ||
-	    api_cmd_put(body, "workdir", a->spec.workdir) < 0)
+	const char *class = o->spec.class == KEEPER_CLASS_ROOT ? "root" : NULL;
+
+	if (api_cmd_put(&o->a, body, "run_as", "--user", o->spec.user, err) < 0 ||
+	    api_cmd_put(&o->a, body, "workdir", "--workdir", o->spec.workdir, err) < 0 ||
+	    api_cmd_put(&o->a, body, "class", "--root", class, err) < 0)
 		return -1;
-	if (a->spec.class == KEEPER_CLASS_ROOT && api_cmd_put(body, "class", "root") < 0)
-		return -1;
-	return api_cmd_put(body, "policy", a->policy);
+	return api_cmd_put(&o->a, body, "policy", "--policy", o->policy, err);
 }
 
 static json_t *copy_of(const json_t *now, const char *name)
@@ -117,7 +135,7 @@ static json_t *copy_of(const json_t *now, const char *name)
 	return json_is_object(there) ? json_copy(there) : json_object();
 }
 
-/* Only what changed: what others change meanwhile of the rest stays. */
+/* Sends only what changed, so that concurrent changes of the rest are kept. */
 static int put_changed(json_t *body, const json_t *now, const char *name, json_t *value)
 {
 	auto_json json_t *before = copy_of(now, name);
@@ -125,15 +143,14 @@ static int put_changed(json_t *body, const json_t *now, const char *name, json_t
 	return json_equal(before, value) ? 0 : json_object_set(body, name, value);
 }
 
-int templates_spec(struct api_cmd *a, const json_t *now, json_t *body, struct err *err)
+int templates_spec(struct template_opts *o, const json_t *now, json_t *body, struct err *err)
 {
 	auto_json json_t *env = copy_of(now, "env"), *limits = copy_of(now, "limits");
 
-	if (unset(a, body, env, limits, err) < 0)
+	if (unset(o, body, env, limits, err) < 0 || put_rest(o, body, err) < 0)
 		return -1;
-	if (put_env(&a->spec, env) < 0 || put_limits(&a->spec, limits) < 0 ||
-	    put_rest(a, body) < 0 || put_changed(body, now, "env", env) < 0 ||
-	    put_changed(body, now, "limits", limits) < 0)
-		return err_set(err, ERR_INVALID, "an option is no text (UTF-8)");
+	if (put_env(&o->spec, env) < 0 || put_limits(&o->spec, limits) < 0 ||
+	    put_changed(body, now, "env", env) < 0 || put_changed(body, now, "limits", limits) < 0)
+		return err_set(err, ERR_INVALID, "--env: value is not valid UTF-8");
 	return 0;
 }

@@ -1,33 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge cp: files and directories into sessions and out of them. */
+/* lodge cp: copies files and directories into and out of sessions. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file_io.h"
-#include "cli/core/commands.h"
 #include "cli/copy/cp.h"
 #include "cli/core/progress_bar.h"
 
 enum { PIECE = 256 << 10 };
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- targets --------------------------------------------------------------------------------- */
 
-/* "SESSION:path", where a slash before the colon makes it a file here, as with scp(1). */
-static int cp_parse_target(const char *arg, struct cp_parse_target *ret, struct err *err)
+/* "SESSION:path"; a name with a slash before the colon is local, as with scp(1). */
+static int cp_parse_target(const char *arg, struct cp_target *ret, struct err *err)
 {
 	const char *name = strncmp(arg, "key:", 4) == 0 ? strchr(arg, ':') + 1 : arg;
 	const char *colon = strpbrk(name, ":/");
-	char session[WHERE_REF];
+	char session[TARGET_REF];
 
-	*ret = (struct cp_parse_target){ .given = arg,
-					 .path = arg,
-					 .stream = strcmp(arg, "-") == 0 };
+	*ret = (struct cp_target){ .given = arg, .path = arg, .stream = strcmp(arg, "-") == 0 };
 	if (!colon || *colon != ':')
-		return *arg ? 0 : err_set(err, ERR_INVALID, "an empty name");
+		return *arg ? 0 : err_set(err, ERR_INVALID, "path must not be empty");
 	if (colon == name || (size_t)(colon - arg) >= sizeof(session))
-		return err_set(err, ERR_INVALID, "%.80s: no session before the colon", arg);
+		return err_set(err, ERR_INVALID, "%.80s: SESSION is missing before the colon", arg);
 	snprintf(session, sizeof(session), "%.*s", (int)(colon - arg), arg);
 	ret->remote = true;
 	ret->path = colon + 1;
@@ -41,7 +38,7 @@ void cp_base(const char *path, char *ret, size_t size)
 	snprintf(ret, size, "%s", strcmp(base, ".") == 0 || strcmp(base, "..") == 0 ? "" : base);
 }
 
-int cp_stat(struct api_cmd *a, const struct cp_parse_target *p, const char *path, json_t **ret,
+int cp_stat(struct api_cmd *a, const struct cp_target *p, const char *path, json_t **ret,
 	    struct err *err)
 {
 	auto_json json_t *answer = NULL;
@@ -87,11 +84,11 @@ int cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, uint
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int copy_one(struct api_cmd *a, const char *arg, const struct cp_parse_target *to,
-		    json_t *copied, struct err *err)
+static int copy_one(struct api_cmd *a, const char *arg, const struct cp_target *to, json_t *copied,
+		    struct err *err)
 {
 	bool many = a->argc > 2;
-	struct cp_parse_target from;
+	struct cp_target from;
 	uint64_t bytes = 0;
 	int r;
 
@@ -109,18 +106,21 @@ static int copy_one(struct api_cmd *a, const char *arg, const struct cp_parse_ta
 
 static int check(struct api_cmd *a, struct err *err)
 {
-	struct cp_parse_target from, to;
+	struct cp_target from, to;
 
 	if (cp_parse_target(a->argv[a->argc - 1], &to, err) < 0)
 		return -1;
 	if (a->json && to.stream)
-		return api_cmd_wrong(a, err, "--json: standard output is taken by the file");
+		return api_cmd_misuse(a, err,
+				      "--json: cannot be used when copying to standard output");
 	for (int i = 0; i < a->argc - 1; i++) {
 		if (cp_parse_target(a->argv[i], &from, err) < 0)
 			return -1;
 		if (from.remote == to.remote)
-			return api_cmd_wrong(
-				a, err, "one side must be SESSION:PATH and the other a file here");
+			return api_cmd_misuse(
+				a, err,
+				"copy between a session and this machine: exactly one side must "
+				"be SESSION:PATH");
 	}
 	return 0;
 }
@@ -128,13 +128,13 @@ static int check(struct api_cmd *a, struct err *err)
 static int run(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *copied = json_array(), *answer = NULL;
-	struct cp_parse_target to;
+	struct cp_target to;
 
 	if (cp_parse_target(a->argv[a->argc - 1], &to, err) < 0)
 		return -1;
 	for (int i = 0; i < a->argc - 1; i++) {
 		if (copy_one(a, a->argv[i], &to, copied, err) < 0 &&
-		    api_cmd_go_on(a, a->argv[i], a->argc - 1, err) < 0)
+		    api_cmd_continue(a, a->argv[i], a->argc - 1, err) < 0)
 			return -1;
 	}
 	answer = json_pack("{s:O}", "copied", copied);
@@ -142,27 +142,26 @@ static int run(struct api_cmd *a, struct err *err)
 }
 
 static const struct cli_option options[] = {
-	{ "quiet", 'q', NULL, ask_quiet, "no progress on a terminal" },
-	ASK_OPTIONS,
+	OPTION_QUIET("show no progress"),
+	API_OPTIONS,
 	{ NULL },
 };
 
-int cmd_cp(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge cp",
-			 .usage = "SOURCE... SESSION:PATH\n       lodge cp SESSION:PATH... TARGET",
-			 .summary = "Copies files and directories into sessions and out of them.",
-			 .opts = options,
-			 .more = "PATH begins at the session's working directory unless it is "
-				 "absolute. "
-				 "- is standard input or output.\n" },
-		.least = 2,
-		.most = -1,
-		.new_helps = true,
-		.check = check,
-		.run = run,
-	};
-
-	return api_cmd_main(&command, argc, argv);
-}
+const struct command cmd_cp = {
+	.name = "cp",
+	.usage = "SOURCE... SESSION:PATH\n"
+		 "       lodge cp SESSION:PATH... TARGET",
+	.summary = "copy files into or out of a session",
+	.options = options,
+	.more = "A relative PATH starts at the session's working directory. - is standard input "
+		"or\n"
+		"output.\n\n"
+		"Examples\n"
+		"  lodge cp main.py alice:\n"
+		"  lodge cp alice:out/ results\n",
+	.least = 2,
+	.most = -1,
+	.new_helps = true,
+	.check = check,
+	.run = run,
+};

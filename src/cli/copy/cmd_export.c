@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge export, import: file states as one file. */
+/* lodge export, import: snapshots as files. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/core/commands.h"
 #include "cli/copy/cp.h"
 #include "cli/core/progress_bar.h"
 #include "cli/core/cleanup.h"
@@ -14,10 +13,10 @@ DEFINE_AUTO(struct client_stream *, client_close);
 
 /* ---- export ---------------------------------------------------------------------------------- */
 
-static int send_out(struct api_cmd *a, const char *id, struct err *err)
+static int write_archive(struct api_cmd *a, const char *id, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
-	char url[ASK_PATH];
+	char url[API_PATH];
 	struct client_request rq = { .method = "GET", .path = url };
 	uint64_t bytes = 0;
 
@@ -27,40 +26,40 @@ static int send_out(struct api_cmd *a, const char *id, struct err *err)
 	return cp_drain(s, STDOUT_FILENO, a->argv[0], a->quiet, &bytes, err);
 }
 
-struct taken {
+struct temp_snapshot {
 	char id[128];
 };
 
 DEFINE_AUTO(struct client *, client_free);
 
-static void remove_taken(void *arg)
+static void remove_snapshot(void *arg)
 {
 	auto_call(client_free) struct client *c = NULL;
-	const struct taken *t = arg;
+	const struct temp_snapshot *t = arg;
 	struct err ignored;
-	char path[ASK_PATH];
+	char path[API_PATH];
 
 	if (*t->id && target_client(&c, &ignored) == 0 &&
 	    client_path(path, sizeof(path), &ignored, "/v1/snapshots/%s", t->id) == 0)
 		(void)client_call(c, "DELETE", path, NULL, NULL, &ignored);
 }
 
-/* A session as it is now: by a snapshot that goes afterwards. */
+/* Exports a session through a temporary snapshot. */
 static int export_session(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
-	struct taken t = { "" };
-	char ref[WHERE_REF];
+	struct temp_snapshot t = { "" };
+	char ref[TARGET_REF];
 	int r;
 
-	if (target_ref(a->argv[0], ref, err) < 0 || cleanup_set(remove_taken, &t, err) < 0)
+	if (target_ref(a->argv[0], ref, err) < 0 || cleanup_set(remove_snapshot, &t, err) < 0)
 		return -1;
 	cleanup_hold();
 	r = api_cmd_call(a, "POST", NULL, &answer, err, "/v1/sessions/%s/snapshots", ref);
-	snprintf(t.id, sizeof(t.id), "%s", api_cmd_text(answer, "snapshot.id"));
+	snprintf(t.id, sizeof(t.id), "%s", member_text(answer, "snapshot.id"));
 	cleanup_release();
 	if (r == 0)
-		r = send_out(a, t.id, err);
+		r = write_archive(a, t.id, err);
 	cleanup_run();
 	return r;
 }
@@ -69,47 +68,41 @@ static int check_export(struct api_cmd *a, struct err *err)
 {
 	if (!isatty(STDOUT_FILENO))
 		return 0;
-	return api_cmd_wrong(a, err, "this is for a file, not for a terminal: add > FILE.tar.zst");
+	return api_cmd_misuse(a, err,
+			      "refusing to write an archive to a terminal: add > FILE.tar.zst");
 }
 
 static int run_export(struct api_cmd *a, struct err *err)
 {
 	if (strncmp(a->argv[0], "snp_", 4) == 0)
-		return send_out(a, a->argv[0], err);
+		return write_archive(a, a->argv[0], err);
 	return export_session(a, err);
 }
 
 static const struct cli_option export_options[] = {
-	{ "quiet", 'q', NULL, ask_quiet, "no progress on a terminal" },
-	WHERE_OPT_TABLE,
+	OPTION_QUIET("show no progress"),
+	CLI_INCLUDE(target_options, 0),
 	{ NULL },
 };
 
-int cmd_export(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge export",
-			 .usage = "SESSION|SNAPSHOT > FILE.tar.zst",
-			 .summary = "Writes the files of a session, or of a snapshot, as one file.",
-			 .opts = export_options },
-		.least = 1,
-		.most = 1,
-		.check = check_export,
-		.run = run_export,
-	};
-
-	return api_cmd_main(&command, argc, argv);
-}
+const struct command cmd_export = {
+	.name = "export",
+	.usage = "SESSION|SNAPSHOT > FILE.tar.zst",
+	.summary = "save a session or a snapshot to a file",
+	.options = export_options,
+	.least = 1,
+	.most = 1,
+	.check = check_export,
+	.run = run_export,
+};
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
-static void say_in(struct api_cmd *a, const json_t *answer)
-{
-	(void)a;
-	api_cmd_print("%s", api_cmd_text(answer, "snapshot.id"));
-}
+struct import_opts {
+	struct api_cmd a;
+	const char *name, *template;
+};
 
-/* The whole answer, which is short. */
 static int read_json(struct client_stream *s, json_t **ret, struct err *err)
 {
 	char text[16384];
@@ -121,21 +114,23 @@ static int read_json(struct client_stream *s, json_t **ret, struct err *err)
 	if (n < 0)
 		return -1;
 	*ret = json_loadb(text, len, 0, NULL);
-	return *ret ? 0 : err_set(err, ERR_UNAVAILABLE, "the answer is no JSON");
+	return *ret ? 0 : err_set(err, ERR_UNAVAILABLE, "unexpected response: it is not JSON");
 }
 
 static int check_import(struct api_cmd *a, struct err *err)
 {
 	if (!isatty(STDIN_FILENO))
 		return 0;
-	return api_cmd_wrong(a, err, "this reads a file, not a terminal: add < FILE.tar.zst");
+	return api_cmd_misuse(a, err,
+			      "refusing to read an archive from a terminal: add < FILE.tar.zst");
 }
 
 static int run_import(struct api_cmd *a, struct err *err)
 {
+	const struct import_opts *o = (struct import_opts *)a;
 	auto_call(client_close) struct client_stream *s = NULL;
 	auto_json json_t *answer = NULL;
-	char url[ASK_PATH] = "/v1/snapshots";
+	char url[API_PATH] = "/v1/snapshots";
 	struct progress p;
 	struct client_request rq = { .method = "POST",
 				     .path = url,
@@ -146,36 +141,35 @@ static int run_import(struct api_cmd *a, struct err *err)
 				     .arg = &p };
 	int r;
 
-	if (api_cmd_query(url, sizeof(url), "template", a->template, err) < 0 ||
-	    api_cmd_query(url, sizeof(url), "name", a->name, err) < 0)
+	if (api_cmd_query(url, sizeof(url), "template", o->template, err) < 0 ||
+	    api_cmd_query(url, sizeof(url), "name", o->name, err) < 0)
 		return -1;
 	progress_bar_begin(&p, "import", -1, a->quiet);
 	r = client_open(a->client, &rq, &s, err);
 	progress_bar_end(&p);
 	if (r < 0 || read_json(s, &answer, err) < 0)
 		return -1;
-	return api_cmd_write(a, answer, say_in, err);
+	return api_cmd_write(a, answer, api_cmd_print_answer, err);
 }
 
 static const struct cli_option import_options[] = {
-	{ "name", 'n', "NAME", ask_name, "a name for it" },
-	{ "template", 0, "NAME", ask_template, "what its files lie on (default: host)" },
-	{ "quiet", 'q', NULL, ask_quiet, "no progress on a terminal" },
-	ASK_OPTIONS,
+	{ "name", 'n', "NAME", CLI_TEXT, offsetof(struct import_opts, name), "name of the snapshot",
+	  "name" },
+	{ "template", 0, "NAME", CLI_TEXT, offsetof(struct import_opts, template),
+	  "template its files belong to (host)", "template" },
+	OPTION_QUIET("show no progress"),
+	API_OPTIONS,
 	{ NULL },
 };
 
-int cmd_import(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge import",
-			 .usage = "[--name NAME] < FILE.tar.zst",
-			 .summary = "Brings a snapshot in, and prints its id.",
-			 .opts = import_options,
-			 .more = "lodge new --snapshot ID makes a session of it.\n" },
-		.check = check_import,
-		.run = run_import,
-	};
-
-	return api_cmd_main(&command, argc, argv);
-}
+const struct command cmd_import = {
+	.name = "import",
+	.usage = "[--name NAME] < FILE.tar.zst",
+	.summary = "load a snapshot from a file and print its id",
+	.options = import_options,
+	.more = "`lodge new --snapshot ID` creates a session from it.\n",
+	.size = sizeof(struct import_opts),
+	.check = check_import,
+	.run = run_import,
+	.plain = "snapshot.id",
+};

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of lodge cp. */
+/* Shared by the parts of lodge cp. */
 #ifndef LODGE_CLI_COPY_CP_H
 #define LODGE_CLI_COPY_CP_H
 
 #include "cli/core/api_cmd.h"
 
-/* One side: of a session, or of this machine. */
-struct cp_parse_target {
+/* A path in a session, or on this machine. */
+struct cp_target {
 	const char *given;
 	bool remote, stream; /* stream: standard input or output */
-	char ref[WHERE_REF]; /* the session */
+	char ref[TARGET_REF]; /* the session */
 	const char *path; /* within it, or here */
 };
 
-/* The last part of a path; "" for one that ends in "/", "." or "..", whose content is meant. */
+/* The last part of a path; "" if it ends in "/", "." or "..": then its contents are copied. */
 void cp_base(const char *path, char *ret, size_t size);
 
-/* What is at a path of a session, links followed; *ret NULL: nothing. */
-int cp_stat(struct api_cmd *a, const struct cp_parse_target *p, const char *path, json_t **ret,
+/* Looks up a path in a session and follows links; *ret is NULL if it does not exist. */
+int cp_stat(struct api_cmd *a, const struct cp_target *p, const char *path, json_t **ret,
 	    struct err *err);
 
-/* One operand to its place; `many`: the target must be a directory. *bytes counts. */
-int cp_upload(struct api_cmd *a, const struct cp_parse_target *from,
-	      const struct cp_parse_target *to, bool many, uint64_t *bytes, struct err *err);
-int cp_download(struct api_cmd *a, const struct cp_parse_target *from,
-		const struct cp_parse_target *to, bool many, uint64_t *bytes, struct err *err);
+/* Copies one operand; `many`: the target must be a directory. Adds to *bytes. */
+int cp_upload(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
+	      bool many, uint64_t *bytes, struct err *err);
+int cp_download(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
+		bool many, uint64_t *bytes, struct err *err);
 
-/* An answer's bytes to a descriptor, with progress; EPIPE ends it without an error if `pipe`. */
+/* Writes an answer to a descriptor, with progress. */
 int cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, uint64_t *bytes,
 	     struct err *err);
 

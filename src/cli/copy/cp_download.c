@@ -17,14 +17,14 @@ DEFINE_AUTO(struct client_stream *, client_close);
 
 struct down {
 	struct api_cmd *a;
-	const struct cp_parse_target *from, *to;
-	const json_t *entry; /* what is copied */
-	char path[PATH_MAX]; /* where to */
-	bool below; /* the last part of it is the guest's name: no link of it is followed */
+	const struct cp_target *from, *to;
+	const json_t *entry; /* the record of the source */
+	char path[PATH_MAX]; /* to write to */
+	bool below; /* the guest chose the last part of the path: do not follow a link there */
 	uint64_t *bytes;
 };
 
-static int aim(struct down *d, bool many, struct err *err)
+static int resolve_target(struct down *d, bool many, struct err *err)
 {
 	char base[NAME_MAX + 1];
 	struct stat st;
@@ -33,17 +33,17 @@ static int aim(struct down *d, bool many, struct err *err)
 
 	cp_base(d->from->path, base, sizeof(base));
 	if (many && !dir)
-		return err_set(err, ERR_INVALID, "%.160s: several files need a directory",
-			       d->to->given);
+		return err_set(err, ERR_INVALID,
+			       "%.160s: must be a directory to copy several files", d->to->given);
 	d->below = dir && *base;
 	n = snprintf(d->path, sizeof(d->path), "%s%s%s", d->to->path, d->below ? "/" : "",
 		     d->below ? base : "");
-	return n < PATH_MAX ? 0 : err_set(err, ERR_INVALID, "a name is too long");
+	return n < PATH_MAX ? 0 : err_set(err, ERR_INVALID, "path is too long");
 }
 
 static int open_remote(struct down *d, const char *fmt, struct client_stream **ret, struct err *err)
 {
-	char url[ASK_PATH * 3];
+	char url[API_PATH * 3];
 	struct client_request rq = { .method = "GET", .path = url };
 
 	if (client_path(url, sizeof(url), err, fmt, d->from->ref, d->from->path) < 0)
@@ -60,13 +60,13 @@ static int drain(struct down *d, struct client_stream *s, int fd, struct err *er
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* As the guest has it, but for what the caller lets nobody do. */
+/* The mode in the sandbox, limited by the umask. */
 static mode_t mode_of(const json_t *entry)
 {
 	mode_t mask = umask(0);
 
 	umask(mask);
-	return (mode_t)strtoul(api_cmd_text(entry, "mode"), NULL, 8) & 0777 & ~mask;
+	return (mode_t)strtoul(member_text(entry, "mode"), NULL, 8) & 0777 & ~mask;
 }
 
 static void drop(void *path)
@@ -74,7 +74,7 @@ static void drop(void *path)
 	unlink(path);
 }
 
-/* Beside its place first: what is there stays until all of the new one has come. */
+/* Writes a temporary file first, so that the old one stays until the new one is complete. */
 static int replace(struct down *d, struct client_stream *s, struct err *err)
 {
 	char temp[PATH_MAX + 16];
@@ -99,7 +99,7 @@ static int replace(struct down *d, struct client_stream *s, struct err *err)
 	return 0;
 }
 
-/* A device or a pipe is written to; a file is replaced. */
+/* Replaces a file, but writes to a device or pipe. */
 static int down_file(struct down *d, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
@@ -120,7 +120,7 @@ static int down_file(struct down *d, struct err *err)
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-/* A new one is ours alone until all of it has come. */
+/* A new directory is private until it is complete. */
 static int open_target(const struct down *d, bool *ret_new, struct err *err)
 {
 	int fd;
@@ -131,8 +131,7 @@ static int open_target(const struct down *d, bool *ret_new, struct err *err)
 	fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (d->below ? O_NOFOLLOW : 0));
 	if (fd < 0 && d->below && (errno == ELOOP || errno == ENOTDIR))
 		return err_set(err, ERR_CONFLICT,
-			       "%.160s: here it is no directory, or a symbolic link, which is not "
-			       "followed",
+			       "%.160s: not a directory (symbolic links are not followed)",
 			       d->path);
 	return fd < 0 ? err_sys(err, errno, "%.160s", d->path) : fd;
 }
@@ -155,7 +154,7 @@ static int down_dir(struct down *d, struct err *err)
 	r = tar_unpack(&t, target, err);
 	if (r == 0)
 		r = drain(d, s, t.fd, err);
-	/* who stopped reading says why, or had all there was */
+	/* if tar stopped reading, its status says why */
 	if (r == 0 || err->sys == EPIPE)
 		r = tar_finish(&t, err);
 	cleanup_run();
@@ -166,8 +165,8 @@ static int down_dir(struct down *d, struct err *err)
 	return r;
 }
 
-int cp_download(struct api_cmd *a, const struct cp_parse_target *from,
-		const struct cp_parse_target *to, bool many, uint64_t *bytes, struct err *err)
+int cp_download(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
+		bool many, uint64_t *bytes, struct err *err)
 {
 	struct down d = { .a = a, .from = from, .to = to, .bytes = bytes };
 	auto_json json_t *entry = NULL;
@@ -175,14 +174,15 @@ int cp_download(struct api_cmd *a, const struct cp_parse_target *from,
 	if (cp_stat(a, from, from->path, &entry, err) < 0)
 		return -1;
 	if (!entry)
-		return -1; /* err has the service's sentence */
+		return -1; /* cp_stat() set err */
 	d.entry = entry;
-	if (!to->stream && aim(&d, many, err) < 0)
+	if (!to->stream && resolve_target(&d, many, err) < 0)
 		return -1;
-	if (api_cmd_is(entry, "type", "directory"))
+	if (member_is(entry, "type", "directory"))
 		return down_dir(&d, err);
-	if (api_cmd_is(entry, "type", "file"))
+	if (member_is(entry, "type", "file"))
 		return down_file(&d, err);
-	return err_set(err, ERR_INVALID, "%.160s: a %s, neither file nor directory", from->given,
-		       api_cmd_text(entry, "type"));
+	return err_set(err, ERR_INVALID,
+		       "%.160s: is a %s; only files and directories can be copied", from->given,
+		       member_text(entry, "type"));
 }

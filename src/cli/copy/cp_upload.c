@@ -13,7 +13,6 @@
 #include "cli/copy/tar_child.h"
 
 DEFINE_AUTO(struct client_stream *, client_close);
-
 static bool is_dir_name(const char *path)
 {
 	size_t n = strlen(path);
@@ -21,10 +20,10 @@ static bool is_dir_name(const char *path)
 	return n && path[n - 1] == '/';
 }
 
-/* Where it goes: below the target if that is a directory. */
-static int aim(struct api_cmd *a, const struct cp_parse_target *from,
-	       const struct cp_parse_target *to, bool many, char path[ASK_PATH], json_t **there,
-	       struct err *err)
+/* The path to write to: below the target if that is a directory. */
+static int resolve_target(struct api_cmd *a, const struct cp_target *from,
+			  const struct cp_target *to, bool many, char path[API_PATH],
+			  json_t **there, struct err *err)
 {
 	size_t n = strlen(to->path);
 	bool slash = is_dir_name(to->path);
@@ -33,18 +32,18 @@ static int aim(struct api_cmd *a, const struct cp_parse_target *from,
 	cp_base(from->path, base, sizeof(base));
 	if (cp_stat(a, to, to->path, there, err) < 0)
 		return -1;
-	if (!*there && !n) /* its working directory is always there: the session is not */
+	if (!*there && !n) /* the working directory always exists, so the session does not */
 		return -1;
-	if (many && !api_cmd_is(*there, "type", "directory") && !slash)
-		return err_set(err, ERR_INVALID, "%.160s: several files need a directory",
-			       to->given);
-	if (from->stream || !*base || !(slash || api_cmd_is(*there, "type", "directory"))) {
-		snprintf(path, ASK_PATH, "%s", to->path);
+	if (many && !member_is(*there, "type", "directory") && !slash)
+		return err_set(err, ERR_INVALID,
+			       "%.160s: must be a directory to copy several files", to->given);
+	if (from->stream || !*base || !(slash || member_is(*there, "type", "directory"))) {
+		snprintf(path, API_PATH, "%s", to->path);
 		return 0;
 	}
-	n = (size_t)snprintf(path, ASK_PATH, "%s%s%s", to->path, !n || slash ? "" : "/", base);
-	if (n >= ASK_PATH)
-		return err_set(err, ERR_INVALID, "a name is too long");
+	n = (size_t)snprintf(path, API_PATH, "%s%s%s", to->path, !n || slash ? "" : "/", base);
+	if (n >= API_PATH)
+		return err_set(err, ERR_INVALID, "path is too long");
 	json_decref(*there);
 	return cp_stat(a, to, path, there, err);
 }
@@ -54,14 +53,14 @@ struct sending {
 	struct tar_child *tar; /* NULL: it is a file */
 };
 
-static void has_sent(void *arg, uint64_t bytes)
+static void show_progress(void *arg, uint64_t bytes)
 {
 	progress_bar_at(&((struct sending *)arg)->progress, bytes);
 }
 
-/* What tar could not read must not be missing from a copy that is called whole. The service unpacks
- * as it comes: what else there is may be there already. */
-static int is_whole(void *arg, struct err *err)
+/* Fails if tar could not read everything. The service unpacks while it receives, so other files may
+ * already be there. */
+static int finish_source(void *arg, struct err *err)
 {
 	struct sending *s = arg;
 
@@ -71,13 +70,12 @@ static int is_whole(void *arg, struct err *err)
 	if (err->code == ERR_NOT_FOUND)
 		return -1;
 	return err_set(err, ERR_INVALID,
-		       "tar failed; what it said is above: that was not copied, and of the rest "
-		       "not all may have arrived");
+		       "tar failed (see above); these files were not copied, and others may be "
+		       "missing too");
 }
 
-static int send(struct api_cmd *a, const struct client_request *rq,
-		const struct cp_parse_target *from, int64_t total, struct tar_child *tar,
-		uint64_t *bytes, struct err *err)
+static int send(struct api_cmd *a, const struct client_request *rq, const struct cp_target *from,
+		int64_t total, struct tar_child *tar, uint64_t *bytes, struct err *err)
 {
 	auto_call(client_close) struct client_stream *stream = NULL;
 	struct client_request with = *rq;
@@ -85,8 +83,8 @@ static int send(struct api_cmd *a, const struct client_request *rq,
 	int r;
 
 	progress_bar_begin(&s.progress, from->given, total, a->quiet);
-	with.sent = has_sent;
-	with.whole = is_whole;
+	with.sent = show_progress;
+	with.whole = finish_source;
 	with.arg = &s;
 	r = client_open(a->client, &with, &stream, err);
 	progress_bar_end(&s.progress);
@@ -94,12 +92,11 @@ static int send(struct api_cmd *a, const struct client_request *rq,
 	return r;
 }
 
-static int up_file(struct api_cmd *a, const struct cp_parse_target *from,
-		   const struct cp_parse_target *to, const char *path, int fd, uint64_t *bytes,
-		   struct err *err)
+static int up_file(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
+		   const char *path, int fd, uint64_t *bytes, struct err *err)
 {
 	bool parents = is_dir_name(to->path);
-	char url[ASK_PATH * 3], mode[16];
+	char url[API_PATH * 3], mode[16];
 	struct client_request rq = {
 		.method = "PUT", .path = url, .body_fd = fd, .has_body_fd = true
 	};
@@ -118,8 +115,8 @@ static int up_file(struct api_cmd *a, const struct cp_parse_target *from,
 	return send(a, &rq, from, S_ISREG(st.st_mode) ? st.st_size : -1, NULL, bytes, err);
 }
 
-/* What the archive says of the directory itself is not looked at there. */
-static int make_dir(struct api_cmd *a, const struct cp_parse_target *to, const char *path,
+/* The service ignores the entry of the directory itself in the archive. */
+static int make_dir(struct api_cmd *a, const struct cp_target *to, const char *path,
 		    const struct stat *st, struct err *err)
 {
 	char mode[16];
@@ -130,11 +127,10 @@ static int make_dir(struct api_cmd *a, const struct cp_parse_target *to, const c
 }
 
 /* tar NULL: from standard input. */
-static int up_tar(struct api_cmd *a, const struct cp_parse_target *from,
-		  const struct cp_parse_target *to, const char *path, struct tar_child *tar,
-		  uint64_t *bytes, struct err *err)
+static int up_tar(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
+		  const char *path, struct tar_child *tar, uint64_t *bytes, struct err *err)
 {
-	char url[ASK_PATH * 3];
+	char url[API_PATH * 3];
 	struct client_request rq = { .method = "PUT",
 				     .path = url,
 				     .type = "application/x-tar",
@@ -147,30 +143,31 @@ static int up_tar(struct api_cmd *a, const struct cp_parse_target *from,
 	return send(a, &rq, from, -1, tar, bytes, err);
 }
 
-static int up_dir(struct api_cmd *a, const struct cp_parse_target *from,
-		  const struct cp_parse_target *to, const char *path, const json_t *there,
-		  const struct stat *st, uint64_t *bytes, struct err *err)
+static int up_dir(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
+		  const char *path, const json_t *there, const struct stat *st, uint64_t *bytes,
+		  struct err *err)
 {
 	auto_fini(tar_abort) struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
 
-	if (there && !api_cmd_is(there, "type", "directory"))
-		return err_set(err, ERR_CONFLICT, "%.160s: no directory there", to->given);
+	if (there && !member_is(there, "type", "directory"))
+		return err_set(err, ERR_CONFLICT, "%.160s: exists and is not a directory",
+			       to->given);
 	if ((!there && make_dir(a, to, path, st, err) < 0) || tar_pack(&t, from->path, err) < 0)
 		return -1;
 	return up_tar(a, from, to, path, &t, bytes, err) < 0 ? -1 : tar_finish(&t, err);
 }
 
-int cp_upload(struct api_cmd *a, const struct cp_parse_target *from,
-	      const struct cp_parse_target *to, bool many, uint64_t *bytes, struct err *err)
+int cp_upload(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
+	      bool many, uint64_t *bytes, struct err *err)
 {
 	auto_json json_t *there = NULL;
 	auto_close int fd = -1;
-	char path[ASK_PATH];
+	char path[API_PATH];
 	struct stat st;
 
-	if (aim(a, from, to, many, path, &there, err) < 0)
+	if (resolve_target(a, from, to, many, path, &there, err) < 0)
 		return -1;
-	if (from->stream && (api_cmd_is(there, "type", "directory") || is_dir_name(to->path)))
+	if (from->stream && (member_is(there, "type", "directory") || is_dir_name(to->path)))
 		return up_tar(a, from, to, path, NULL, bytes, err);
 	if (from->stream)
 		return up_file(a, from, to, path, STDIN_FILENO, bytes, err);

@@ -20,14 +20,14 @@
 #include "cli/copy/tar_extract.h"
 #include "cli/core/cleanup.h"
 
-enum { TAR_CHANGED = 1 }; /* its status if something did while it was read */
+enum { TAR_CHANGED = 1 }; /* its exit status if a file changed while it was read */
 
 DEFINE_AUTO(char **, tar_extract_filter_free);
 
 static const char *const pack_words[] = {
 	"tar", "--create", "--file=-", "--format=pax", "--sparse-version=1.0", NULL
 };
-/* Owners by number, and nothing of what is mounted in it or made anew by every start. */
+/* Owners by number, nothing that is mounted, and nothing that every start creates. */
 static const char *const pack_root_words[] = { "tar",
 					       "--create",
 					       "--file=-",
@@ -41,7 +41,7 @@ static const char *const pack_root_words[] = { "tar",
 					       "--exclude=./sys/*",
 					       NULL };
 static const char *const pack_what[] = { "--", ".", NULL };
-/* No --absolute-names: leading slashes go, and names with ".." are refused. */
+/* No --absolute-names: tar removes leading slashes, and refuses names with "..". */
 static const char *const unpack_words[] = { "tar",
 					    "--extract",
 					    "--file=-",
@@ -54,13 +54,13 @@ static const char *const unpack_words[] = { "tar",
 					    "--warning=no-timestamp",
 					    NULL };
 
-/* Only what is safe between fork and exec. Root's tar would make devices and give files away. */
+/* Async-signal-safe calls only. As root, tar would create devices and change owners. */
 static _Noreturn void become_tar(int dir, int pipe_end, int as, char **argv)
 {
 	static const int never[] = { CAP_MKNOD, CAP_CHOWN, CAP_SETFCAP, CAP_SYS_ADMIN };
 
 	for (size_t i = 0; i < ARRAY_LEN(never); i++)
-		(void)prctl(PR_CAPBSET_DROP, never[i], 0, 0, 0); /* EPERM: there is none to drop */
+		(void)prctl(PR_CAPBSET_DROP, never[i], 0, 0, 0); /* EPERM: not root */
 	cleanup_child();
 	if (dup2(pipe_end, as) >= 0 && fchdir(dir) == 0)
 		execvp("tar", argv);
@@ -76,7 +76,7 @@ static size_t count(char *const *words)
 	return n;
 }
 
-/* Exec does not change the words, and says so in no type. */
+/* execvp() does not modify the words, although its type allows it. */
 static char **join(const void *first, const void *more, const void *last)
 {
 	char *const *parts[] = { first, more, last };
@@ -93,17 +93,17 @@ static char **join(const void *first, const void *more, const void *last)
 	return all;
 }
 
-static int start(struct tar_child *t, int dir, const char *const *words, char *const *leave,
+static int start(struct tar_child *t, int dir, const char *const *words, char *const *exclude,
 		 struct err *err)
 {
 	bool packs = t->stage < 0;
-	auto_free char **argv = join(words, leave, packs ? pack_what : NULL);
+	auto_free char **argv = join(words, exclude, packs ? pack_what : NULL);
 	int ends[2];
 	pid_t pid;
 
 	if (!argv)
 		return err_sys(err, ENOMEM, "tar");
-	unsetenv("TAR_OPTIONS"); /* nobody else has a say in how */
+	unsetenv("TAR_OPTIONS");
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_sys(err, errno, "pipe");
 	pid = fork();
@@ -120,25 +120,26 @@ static int start(struct tar_child *t, int dir, const char *const *words, char *c
 int tar_pack(struct tar_child *t, const char *dir, struct err *err)
 {
 	auto_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_call(tar_extract_filter_free) char **leave = NULL;
+	auto_call(tar_extract_filter_free) char **exclude = NULL;
 
-	*t = (struct tar_child){ .fd = -1, .target = -1, .stage = -1, .fine = TAR_CHANGED };
+	*t = (struct tar_child){ .fd = -1, .target = -1, .stage = -1, .ok_status = TAR_CHANGED };
 	if (fd < 0)
 		return err_sys(err, errno, "%.160s", dir);
-	return tar_extract_filter(dir, &leave, err) < 0 ? -1 : start(t, fd, pack_words, leave, err);
+	return tar_extract_filter(dir, &exclude, err) < 0 ? -1
+							  : start(t, fd, pack_words, exclude, err);
 }
 
 int tar_pack_root(struct tar_child *t, const char *dir, struct err *err)
 {
 	auto_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	*t = (struct tar_child){ .fd = -1, .target = -1, .stage = -1, .fine = TAR_CHANGED };
+	*t = (struct tar_child){ .fd = -1, .target = -1, .stage = -1, .ok_status = TAR_CHANGED };
 	if (fd < 0)
 		return err_sys(err, errno, "%.160s", dir);
 	return start(t, fd, pack_root_words, NULL, err);
 }
 
-/* A directory that nobody else may look into. */
+/* A directory that only this user can read. */
 static int make_stage(struct tar_child *t, struct err *err)
 {
 	unsigned long long salt;
@@ -149,16 +150,18 @@ static int make_stage(struct tar_child *t, struct err *err)
 	snprintf(t->name, sizeof(t->name), ".lodge-cp-%016llx", salt);
 	if (mkdirat(t->target, t->name, 0700) < 0) {
 		t->name[0] = '\0';
-		return err_sys(err, errno, "the target directory");
+		return err_sys(err, errno, "target directory");
 	}
 	t->stage = openat(t->target, t->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (t->stage < 0 || fstat(t->stage, &st) < 0)
-		return err_sys(err, errno, "the target directory");
-	/* in a target that others may write to it may have been changed for another */
+		return err_sys(err, errno, "target directory");
+	/* another user who can write to the target may have replaced it */
 	if (st.st_uid == geteuid() && !(st.st_mode & 077))
 		return 0;
 	t->name[0] = '\0';
-	return err_set(err, ERR_DENIED, "the target directory: somebody else works in it");
+	return err_set(err, ERR_DENIED,
+		       "target directory: another user replaced a temporary directory in it; "
+		       "copy to a private directory");
 }
 
 int tar_unpack(struct tar_child *t, int target, struct err *err)
@@ -185,12 +188,12 @@ static int wait_for(struct tar_child *t, struct err *err)
 		if (errno != EINTR)
 			return err_sys(err, errno, "tar");
 	t->pid = 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) <= t->fine)
+	if (WIFEXITED(status) && WEXITSTATUS(status) <= t->ok_status)
 		return 0;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		return err_set(err, ERR_NOT_FOUND, "tar: not installed; directories need it");
-	return err_set(err, ERR_INVALID, "tar failed; what it said is above%s",
-		       t->stage >= 0 ? ", and nothing was copied" : "");
+		return err_set(err, ERR_NOT_FOUND, "cannot copy directories: tar is not installed");
+	return err_set(err, ERR_INVALID, "tar failed (see above)%s",
+		       t->stage >= 0 ? "; nothing was copied" : "");
 }
 
 int tar_finish(struct tar_child *t, struct err *err)

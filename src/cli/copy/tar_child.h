@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tar(1) as a child, for archives from and to sandboxes, and of root file systems. What comes out
- * of one has unknown intentions. It is unpacked in a new directory, where no link of an earlier
- * archive waits, without owners, devices and set-id bits, and its parts are moved from there by
- * name, following no link; nothing is moved if tar found anything wrong. */
+/* Runs tar(1) to pack and unpack archives. An archive from a sandbox is not trusted: it is unpacked
+ * into a new directory, where no link of an earlier archive can exist, without owners, devices and
+ * set-id bits. Its entries are then moved by name without following links, and only if tar
+ * succeeded. */
 #ifndef LODGE_CLI_COPY_TAR_CHILD_H
 #define LODGE_CLI_COPY_TAR_CHILD_H
 
@@ -14,21 +14,21 @@
 struct tar_child {
 	pid_t pid; /* 0: none */
 	int fd; /* our end of its pipe; -1: none */
-	int target, stage; /* of one that unpacks */
-	int fine; /* up to this exit status all is well */
-	char name[32]; /* of the stage in the target; empty: none */
+	int target, stage; /* when unpacking */
+	int ok_status; /* the highest exit status that is a success */
+	char name[32]; /* of the stage in the target; "": none */
 };
 
-/* Packs what is in dir, but for what tar_extract_filter.h names; the archive is read from t->fd. */
+/* Packs the contents of dir except what tar_extract_filter() excludes; read it from t->fd. */
 int tar_pack(struct tar_child *t, const char *dir, struct err *err);
-/* Packs a root file system, as the caller may read it, with its owners. What is in its dev, proc
- * and sys is left out, and so are other file systems mounted in it. Files may change meanwhile. */
+/* Packs a root file system with its owners, without the contents of dev, proc and sys and of
+ * mounted file systems. Files may change while tar reads them. */
 int tar_pack_root(struct tar_child *t, const char *dir, struct err *err);
-/* Unpacks into the directory `target` (borrowed) what is written to t->fd. */
+/* Unpacks what is written to t->fd into the directory `target` (borrowed). */
 int tar_unpack(struct tar_child *t, int target, struct err *err);
-/* Closes the pipe and waits; of one that unpacks also moves what there is into place. */
+/* Closes the pipe and waits; after unpacking, moves the entries into place. */
 int tar_finish(struct tar_child *t, struct err *err);
-/* Ends it wherever it is; nothing of it stays. Also after tar_finish(), and at a signal. */
+/* Kills tar and removes the stage. Allowed after tar_finish(), and when a signal arrives. */
 void tar_abort(void *tar_child);
 
 #endif

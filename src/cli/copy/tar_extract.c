@@ -23,7 +23,7 @@ void tar_extract_filter_free(char **options)
 	free((void *)options);
 }
 
-/* NULL: it is copied. */
+/* NULL: it can be copied. */
 static const char *kind_of(mode_t mode)
 {
 	return S_ISFIFO(mode)			? "a pipe"
@@ -48,13 +48,13 @@ static int add(struct list *l, const char *option, const char *name)
 	return 0;
 }
 
-static int leave(struct list *l, const char *path, size_t root, const char *kind)
+static int exclude(struct list *l, const char *path, size_t root, const char *kind)
 {
 	auto_free char *clean = human_clean_dup(path);
 	const char *name = path + root + strspn(path + root, "/");
 
-	fprintf(stderr, "lodge: %s: not copied: %s\n", clean ? clean : "", kind);
-	/* names as they are, from the top: no other file is left out */
+	fprintf(stderr, "lodge: %s: skipped, because it is %s\n", clean ? clean : "", kind);
+	/* exact names from the top, so that no other file is excluded */
 	if (!l->n && (add(l, "--anchored", "") < 0 || add(l, "--no-wildcards", "") < 0))
 		return -1;
 	return add(l, "--exclude=./", name);
@@ -74,7 +74,7 @@ int tar_extract_filter(const char *dir, char ***ret, struct err *err)
 			e->fts_info == FTS_DEFAULT ? kind_of(e->fts_statp->st_mode) : NULL;
 
 		if (kind && e->fts_level > 0)
-			r = leave(&l, e->fts_path, strlen(top), kind);
+			r = exclude(&l, e->fts_path, strlen(top), kind);
 	}
 	if (tree)
 		fts_close(tree);

@@ -14,9 +14,9 @@
 
 enum { DEPTH_MAX = 200 };
 
-/* Failures that are told are 1: -1 would be an errno to file_each_at(). */
+/* Callbacks return 1 on failure: file_each_at() takes a negative value for an errno. */
 struct moving {
-	int to; /* where what is looked at goes; -1: nowhere */
+	int to; /* the target directory; -1: none */
 	unsigned depth;
 	struct err *err;
 };
@@ -34,31 +34,31 @@ static int each(struct moving *m, int dir, const char *name, file_each_fn *fn)
 	return r < 0 ? fail(m, -r, name) : r;
 }
 
-/* ---- first: nothing in it does harm ---------------------------------------------------------- */
+/* ---- sanitizing ------------------------------------------------------------------------------ */
 
-static int tame_one(int dir, const char *name, void *arg);
+static int sanitize_one(int dir, const char *name, void *arg);
 
-/* One that even its owner may not enter is looked at nevertheless. */
-static int tame_dir(struct moving *m, int dir, const char *name, mode_t mode)
+/* Also enters directories that their owner may not enter. */
+static int sanitize_dir(struct moving *m, int dir, const char *name, mode_t mode)
 {
 	struct moving inner = { .to = -1, .depth = m->depth + 1, .err = m->err };
 	bool shut = (mode & 0500) != 0500;
 	int r;
 
 	if (inner.depth > DEPTH_MAX) {
-		err_set(m->err, ERR_LIMIT, "directories nested more than %d deep", DEPTH_MAX);
+		err_set(m->err, ERR_LIMIT, "directories are nested more than %d deep", DEPTH_MAX);
 		return 1;
 	}
 	if (shut && fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(m, errno, name);
-	r = each(&inner, dir, name, tame_one);
+	r = each(&inner, dir, name, sanitize_one);
 	if (r == 0 && (shut || mode & 06000) &&
 	    fchmodat(dir, name, mode & 01777, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(m, errno, name);
 	return r;
 }
 
-static int tame_one(int dir, const char *name, void *arg)
+static int sanitize_one(int dir, const char *name, void *arg)
 {
 	struct moving *m = arg;
 	char clean[256];
@@ -67,11 +67,11 @@ static int tame_one(int dir, const char *name, void *arg)
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(m, errno, name);
 	if (S_ISDIR(st.st_mode))
-		return tame_dir(m, dir, name, st.st_mode);
+		return sanitize_dir(m, dir, name, st.st_mode);
 	if (S_ISLNK(st.st_mode))
 		return 0;
 	if (!S_ISREG(st.st_mode)) {
-		fprintf(stderr, "lodge: %s: neither file, directory nor link, left out\n",
+		fprintf(stderr, "lodge: %s: skipped, because it is not a file, directory or link\n",
 			human_clean(name, clean, sizeof(clean)));
 		return unlinkat(dir, name, 0) < 0 ? fail(m, errno, name) : 0;
 	}
@@ -80,9 +80,9 @@ static int tame_one(int dir, const char *name, void *arg)
 	return 0;
 }
 
-/* ---- then: to its place ---------------------------------------------------------------------- */
+/* ---- moving ---------------------------------------------------------------------------------- */
 
-/* A directory that its owner may not write to cannot get another parent. */
+/* A directory must be writable to get another parent. */
 static int move_whole(struct moving *m, int dir, const char *name, const struct stat *st)
 {
 	int error;
@@ -110,10 +110,10 @@ static int move_one(int dir, const char *name, void *arg)
 	if (fstatat(m->to, name, &old, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? move_whole(m, dir, name, &st) : fail(m, errno, name);
 	if (S_ISDIR(st.st_mode) != S_ISDIR(old.st_mode)) {
-		err_set(m->err, ERR_CONFLICT, "%.160s: %s here; move it out of the way", name,
+		err_set(m->err, ERR_CONFLICT, "%.160s: %s exists here; remove it first", name,
 			S_ISDIR(old.st_mode)   ? "a directory"
-			: S_ISLNK(old.st_mode) ? "a symbolic link, which is not followed,"
-					       : "no directory");
+			: S_ISLNK(old.st_mode) ? "a symbolic link"
+					       : "a file");
 		return 1;
 	}
 	if (!S_ISDIR(st.st_mode))
@@ -129,15 +129,15 @@ int tree_copy(int from, int to, struct err *err)
 {
 	struct moving m = { .to = -1, .err = err };
 
-	if (each(&m, from, ".", tame_one) != 0)
+	if (each(&m, from, ".", sanitize_one) != 0)
 		return -1;
 	m.to = to;
 	return each(&m, from, ".", move_one) != 0 ? -1 : 0;
 }
 
-/* ---- or away --------------------------------------------------------------------------------- */
+/* ---- removing -------------------------------------------------------------------------------- */
 
-static int open_up(int dir, const char *name, void *arg)
+static int make_writable(int dir, const char *name, void *arg)
 {
 	unsigned *depth = arg;
 	struct stat st;
@@ -146,7 +146,7 @@ static int open_up(int dir, const char *name, void *arg)
 		return 0;
 	(void)fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW);
 	if (++*depth < DEPTH_MAX)
-		(void)file_each_at(dir, name, open_up, depth);
+		(void)file_each_at(dir, name, make_writable, depth);
 	--*depth;
 	return 0;
 }
@@ -155,6 +155,6 @@ void tree_copy_drop(int dir, const char *name)
 {
 	unsigned depth = 0;
 
-	(void)open_up(dir, name, &depth);
+	(void)make_writable(dir, name, &depth);
 	(void)file_remove_tree_at(dir, name);
 }

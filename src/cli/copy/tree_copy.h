@@ -4,13 +4,11 @@
 
 #include "base/err.h"
 
-/* Moves all that is in the directory `from`, which nobody else may reach, into the directory `to`
- * of the same file system. Directories that are there on both sides become one; a file or a link
- * that is in the way is replaced; no link is followed on either side. Set-id bits are taken away,
- * and what is neither file, directory nor link is left out. */
+/* Moves the contents of the directory `from`, which only this user can access, into the directory
+ * `to` of the same file system. Merges directories, replaces files and links, and never follows a
+ * link. Clears set-id bits, and skips everything but files, directories and links. */
 int tree_copy(int from, int to, struct err *err);
-/* Removes dir/name and what is below it, also from directories that their owner may not write to.
- */
+/* Removes dir/name recursively, also from directories without write permission. */
 void tree_copy_drop(int dir, const char *name);
 
 #endif

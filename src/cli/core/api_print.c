@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the commands that ask lodged speak. */
+/* Output of commands. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,9 +9,11 @@
 
 #include "cli/core/api_cmd.h"
 
-static int say_as(const json_t *answer, size_t how, struct err *err)
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static int write_as(const json_t *answer, size_t flags, struct err *err)
 {
-	auto_free char *text = json_dumps(answer ? answer : json_null(), JSON_ENCODE_ANY | how);
+	auto_free char *text = json_dumps(answer ? answer : json_null(), JSON_ENCODE_ANY | flags);
 
 	if (!text)
 		return err_sys(err, ENOMEM, "answer");
@@ -21,22 +23,59 @@ static int say_as(const json_t *answer, size_t how, struct err *err)
 
 int api_cmd_write_json(const json_t *answer, struct err *err)
 {
-	return say_as(answer, isatty(STDOUT_FILENO) ? JSON_INDENT(2) : JSON_COMPACT, err);
+	return write_as(answer, isatty(STDOUT_FILENO) ? JSON_INDENT(2) : JSON_COMPACT, err);
 }
 
 int api_cmd_write_line(const json_t *answer, struct err *err)
 {
-	return say_as(answer, JSON_COMPACT, err);
+	return write_as(answer, JSON_COMPACT, err);
 }
 
-int api_cmd_write(struct api_cmd *a, const json_t *answer, api_cmd_write_fn *people,
-		  struct err *err)
+int api_cmd_write(struct api_cmd *a, const json_t *answer, command_print_fn *print, struct err *err)
 {
 	if (a->json)
 		return api_cmd_write_json(answer, err);
-	people(a, answer);
+	print(a, answer);
 	return 0;
 }
+
+static void print_rows(const struct api_cmd *a, const json_t *rows)
+{
+	const struct command *cmd = a->cmd;
+	json_t *row;
+	size_t i;
+
+	if (a->quiet) {
+		json_array_foreach (rows, i, row) {
+			api_cmd_print("%s", member_text(row, cmd->plain));
+		}
+		return;
+	}
+	field_print_table(cmd->fields, rows);
+	if (cmd->empty && !json_array_size(rows))
+		api_cmd_hint("%s", cmd->empty);
+}
+
+void api_cmd_print_answer(struct api_cmd *a, const json_t *answer)
+{
+	const struct command *cmd = a->cmd;
+	auto_free char *done = NULL;
+
+	if (cmd->print) {
+		cmd->print(a, answer);
+	} else if (cmd->rows) {
+		print_rows(a, json_object_get(answer, cmd->rows));
+	} else if (cmd->record) {
+		field_print_record(cmd->fields, member_get(answer, cmd->record));
+	} else if (cmd->plain) {
+		api_cmd_print("%s", member_text(answer, cmd->plain));
+	} else if (cmd->done) {
+		done = api_cmd_expand(a, cmd->done);
+		api_cmd_print("%s", done ? done : "");
+	}
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 static char *make_clean(const char *fmt, va_list ap)
 {
@@ -57,7 +96,7 @@ void api_cmd_print(const char *fmt, ...)
 	va_start(ap, fmt);
 	text = make_clean(fmt, ap);
 	va_end(ap);
-	puts(text ? text : "no memory");
+	puts(text ? text : "out of memory");
 }
 
 void api_cmd_complain(struct api_cmd *a, const char *what, struct err *err)
@@ -66,24 +105,24 @@ void api_cmd_complain(struct api_cmd *a, const char *what, struct err *err)
 
 	api_cmd_name_option(a, err);
 	why = human_clean_dup(err->msg);
-	a->told = true;
+	a->reported = true;
 	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
 }
 
-static void remark(const char *fmt, va_list ap)
+static void print_note(const char *fmt, va_list ap)
 {
 	auto_free char *text = make_clean(fmt, ap);
 
 	fflush(stdout);
-	fprintf(stderr, "%s\n", text ? text : "no memory");
+	fprintf(stderr, "%s\n", text ? text : "out of memory");
 }
 
-void api_cmd_remark(const char *fmt, ...)
+void api_cmd_note(const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	remark(fmt, ap);
+	print_note(fmt, ap);
 	va_end(ap);
 }
 
@@ -94,11 +133,11 @@ void api_cmd_hint(const char *fmt, ...)
 	if (!isatty(STDERR_FILENO))
 		return;
 	va_start(ap, fmt);
-	remark(fmt, ap);
+	print_note(fmt, ap);
 	va_end(ap);
 }
 
-bool api_cmd_sure(const struct api_cmd *a, const char *fmt, ...)
+bool api_cmd_confirm(const struct api_cmd *a, const char *fmt, ...)
 {
 	auto_free char *text = NULL;
 	char answer[16];
@@ -109,12 +148,34 @@ bool api_cmd_sure(const struct api_cmd *a, const char *fmt, ...)
 	va_start(ap, fmt);
 	text = make_clean(fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "%s [y/N] ", text ? text : "Go on?");
+	fprintf(stderr, "%s [y/N] ", text ? text : "Continue?");
 	fflush(stderr);
 	if (!fgets(answer, sizeof(answer), stdin))
 		return false;
 	answer[strcspn(answer, "\n")] = '\0';
 	return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
+}
+
+char *api_cmd_expand(const struct api_cmd *a, const char *text)
+{
+	char *out = NULL;
+	size_t len;
+	FILE *f = open_memstream(&out, &len);
+
+	if (!f)
+		return NULL;
+	for (; *text; text++) {
+		if (*text != '{') {
+			putc(*text, f);
+			continue;
+		}
+		if (text[1] == 'n')
+			fprintf(f, "%d", a->argc);
+		else
+			fputs(a->argv[text[1] - '0'], f);
+		text += 2;
+	}
+	return fclose(f) == 0 ? out : NULL;
 }
 
 json_t *api_cmd_string(const char *text)
@@ -123,46 +184,4 @@ json_t *api_cmd_string(const char *text)
 	auto_free char *clean = j ? NULL : human_clean_dup(text);
 
 	return j || !clean ? j : json_string(clean);
-}
-
-/* ---- members --------------------------------------------------------------------------------- */
-
-static const json_t *member(const json_t *j, const char *path)
-{
-	char name[64];
-	size_t n;
-
-	while (j && *path) {
-		n = strcspn(path, ".");
-		snprintf(name, sizeof(name), "%.*s", (int)n, path);
-		j = json_object_get(j, name);
-		path += n + (path[n] == '.');
-	}
-	return j;
-}
-
-const char *api_cmd_text(const json_t *j, const char *path)
-{
-	const char *text = json_string_value(member(j, path));
-
-	return text ? text : "";
-}
-
-int64_t api_cmd_number(const json_t *j, const char *path)
-{
-	const json_t *v = member(j, path);
-
-	return json_is_integer(v) ? (int64_t)json_integer_value(v) : -1;
-}
-
-bool api_cmd_is(const json_t *j, const char *path, const char *text)
-{
-	return strcmp(api_cmd_text(j, path), text) == 0;
-}
-
-const char *api_cmd_called(const json_t *session)
-{
-	const char *key = api_cmd_text(session, "key");
-
-	return *key ? key : api_cmd_text(session, "id");
 }

@@ -34,7 +34,7 @@ static void *wait_for_signal(void *arg)
 	fill_signals(&set);
 	if (sigwait(&set, &signo) != 0)
 		return NULL;
-	/* what is held for longer waits for somebody who does not answer */
+	/* a request that takes longer may never be answered */
 	until = clock_deadline(CLOCK_REALTIME, HELD_S * INT64_C(1000));
 	if (pthread_mutex_timedlock(&lock, &until) == 0 && current)
 		current(current_arg);

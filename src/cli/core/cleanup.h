@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must not stay behind when a signal ends the program: SIGINT, SIGQUIT, SIGTERM and
- * SIGHUP come to a thread of their own, which may do what no handler could. */
+/* Undoes something when SIGINT, SIGQUIT, SIGTERM or SIGHUP ends the program. A thread receives the
+ * signals, because a handler may not call most functions. */
 #ifndef LODGE_CLI_CORE_CLEANUP_H
 #define LODGE_CLI_CORE_CLEANUP_H
 
@@ -8,16 +8,16 @@
 
 typedef void cleanup_fn(void *arg);
 
-/* From now on these signals call fn and end the program; one at a time. */
+/* From now on these signals call fn and end the program. Replaces an earlier fn. */
 int cleanup_set(cleanup_fn *fn, void *arg, struct err *err);
-/* Calls fn now, if nobody did: a signal meanwhile waits for it. */
+/* Calls fn now; a signal waits until it returns. */
 void cleanup_run(void);
-/* There is nothing to undo any more: nothing is left for a signal but the end. */
+/* Nothing is left to undo: a signal only ends the program. */
 void cleanup_clear(void);
-/* While held, a signal waits: around what makes the thing and notes its name. */
+/* Delays signals while the thing to undo is created and recorded. */
 void cleanup_hold(void);
 void cleanup_release(void);
-/* For children between fork and exec: they get these signals as usual. */
+/* In a child between fork and exec: unblocks these signals. */
 void cleanup_child(void);
 
 #endif

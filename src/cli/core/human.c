@@ -18,7 +18,7 @@ char *human_span(int64_t ms, char buf[HUMAN_TEXT])
 	} units[] = { { 86400, 3600, 'd' }, { 3600, 60, 'h' }, { 60, 1, 'm' } };
 	long long s = ms > 0 ? (long long)ms / 1000 + (ms % 1000 >= 500) : 0;
 
-	/* what would be rounded to 2h as minutes is 2h, and not 120m */
+	/* 119.5 minutes are printed as 2h, not as 120m */
 	for (size_t i = 0; i < ARRAY_LEN(units); i++)
 		if (s >= 2 * units[i].s - units[i].below / 2) {
 			snprintf(buf, HUMAN_TEXT, "%lld%c", (s + units[i].s / 2) / units[i].s,
@@ -65,7 +65,7 @@ char *human_when(int64_t ms, char buf[HUMAN_TEXT])
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* The character at s and its length; 0: it is none. */
+/* The character at s and its length; 0: invalid. */
 static size_t decode(const char *s, uint32_t *ret)
 {
 	const unsigned char *b = (const unsigned char *)s;
@@ -90,7 +90,7 @@ static bool is_safe(uint32_t c)
 {
 	if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029)
 		return false;
-	/* marks that turn the direction of what follows, or are seen by nobody */
+	/* marks that change the direction of text, or are invisible */
 	return c != 0x61c && !(c >= 0x200b && c <= 0x200f) && !(c >= 0x202a && c <= 0x202e) &&
 	       !(c >= 0x2060 && c <= 0x206f) && c != 0xfeff && !(c >= 0xe0000 && c < 0xe0100);
 }
@@ -124,7 +124,7 @@ char *human_clean_dup(const char *text)
 	return buf ? human_clean(text, buf, size) : NULL;
 }
 
-/* Columns of a character, whatever the user's locale is: the text is UTF-8. */
+/* The width of a character in a UTF-8 locale: the user's locale does not matter. */
 static size_t columns(uint32_t c)
 {
 	static locale_t utf8;
@@ -170,7 +170,7 @@ size_t human_width(const char *clean)
 	return used;
 }
 
-/* Delete, and the control characters behind it, are left as they are by those who write JSON. */
+/* Jansson escapes control characters below 0x20 only. */
 void human_put_json(const char *text, FILE *to)
 {
 	const unsigned char *p = (const unsigned char *)text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times, sizes and texts of others as people read them on a terminal. */
+/* Times, sizes and untrusted texts for a terminal. */
 #ifndef LODGE_CLI_CORE_HUMAN_H
 #define LODGE_CLI_CORE_HUMAN_H
 
@@ -19,23 +19,23 @@ char *human_count(int64_t n, const char *one, const char *many, char buf[HUMAN_T
 /* The local date and time of epoch milliseconds. */
 char *human_when(int64_t ms, char buf[HUMAN_TEXT]);
 
-/* What others wrote, fit for a terminal: control characters, those that turn the direction of a
- * text, and bytes that are no UTF-8 become '?'. At most size - 1 bytes. Returns buf. */
+/* Makes an untrusted text safe for a terminal: control characters, characters that change the
+ * direction of text, and bytes that are not UTF-8 become '?'. At most size - 1 bytes. Returns buf.
+ */
 char *human_clean(const char *text, char *buf, size_t size);
-/* The same as a new text; NULL: no memory. */
+/* The same as a new string; NULL: out of memory. */
 char *human_clean_dup(const char *text);
-/* How many columns a clean text takes. */
+/* The width of a clean text in columns. */
 size_t human_width(const char *clean);
-/* Bytes of the longest beginning that fits in so many columns. */
+/* The length in bytes of the longest prefix that fits. */
 size_t human_fit(const char *clean, size_t columns);
 
-/* JSON in one line or many, and the end of the line. On a terminal no character of a text in it
- * controls that: it is escaped. */
+/* JSON and a newline. On a terminal, control characters that JSON allows in strings are escaped. */
 void human_put_json(const char *text, FILE *to);
 
 enum tint { TINT_NONE, TINT_BOLD, TINT_DIM, TINT_GOOD, TINT_BAD, TINT_WARN };
 
-/* A terminal that shows colours, and nobody said NO_COLOR. */
+/* Whether `to` is a terminal that shows colours, and NO_COLOR is not set. */
 bool human_colours(FILE *to);
 /* Escape sequences to begin and end with; both empty for TINT_NONE. */
 const char *human_tint(enum tint tint);

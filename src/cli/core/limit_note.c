@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/core/limit_note.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +9,7 @@
 
 enum unit { UNIT_BYTES, UNIT_COUNT, UNIT_MS };
 
-static void print(uint64_t n, enum unit unit, char buf[SIZE_TEXT])
+static void format(uint64_t n, enum unit unit, char buf[SIZE_TEXT])
 {
 	if (unit == UNIT_BYTES)
 		units_format(n, buf);
@@ -28,27 +27,30 @@ void limit_note_print(const char *name, const struct limits *l, uint32_t timeout
 		const char *name;
 		uint64_t limit;
 		enum unit unit;
-		const char *before, *unknown, *after;
+		const char *what, *before, *after, *effect;
 	} all[] = {
-		{ "TIMEOUT", timeout_ms, UNIT_MS, "still running after ", "its time", ", ended" },
-		{ "LIMIT_MEMORY", l->memory_bytes, UNIT_BYTES, "more than ", "there is",
-		  " was needed, a process was ended" },
-		{ "LIMIT_PIDS", l->pids, UNIT_COUNT, "more than ", "so many",
-		  " processes and threads were refused" },
-		{ "LIMIT_OUTPUT", l->output_bytes, UNIT_BYTES, "more than ", "is kept",
-		  " was written, the oldest is lost" },
-		{ "LIMIT_DISK", l->disk_bytes, UNIT_BYTES, "the disk is full, it holds ", "no more",
+		{ "TIMEOUT", timeout_ms, UNIT_MS, "timed out", " after ", "",
+		  ": all its processes were killed" },
+		{ "LIMIT_MEMORY", l->memory_bytes, UNIT_BYTES, "out of memory", " (limit ", ")",
+		  ": a process was killed" },
+		{ "LIMIT_PIDS", l->pids, UNIT_COUNT, "process limit reached", " (", ")",
+		  ": new processes were refused" },
+		{ "LIMIT_OUTPUT", l->output_bytes, UNIT_BYTES, "output limit reached", " (", ")",
+		  ": the oldest output was discarded" },
+		{ "LIMIT_DISK", l->disk_bytes, UNIT_BYTES, "disk full", " (limit ", ")", "" },
+		{ "LIMIT_FILE", l->file_bytes, UNIT_BYTES, "file size limit reached", " (", ")",
 		  "" },
-		{ "LIMIT_FILE", l->file_bytes, UNIT_BYTES, "a file would have grown beyond ",
-		  "its limit", "" },
 	};
-	char text[SIZE_TEXT];
+	char text[SIZE_TEXT] = "";
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		bool known = all[i].limit != 0;
+
 		if (strcmp(all[i].name, name) != 0)
 			continue;
-		print(all[i].limit, all[i].unit, text);
-		fprintf(stderr, "lodge: %s: %s%s%s\n", name, all[i].before,
-			all[i].limit ? text : all[i].unknown, all[i].after);
+		if (known)
+			format(all[i].limit, all[i].unit, text);
+		fprintf(stderr, "lodge: %s: %s%s%s%s%s\n", name, all[i].what,
+			known ? all[i].before : "", text, known ? all[i].after : "", all[i].effect);
 	}
 }

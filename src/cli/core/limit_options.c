@@ -5,83 +5,56 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/units.h"
 
-static int set_bytes(struct template *t, const char *field, const char *name, const char *value,
-		     uint64_t min, uint64_t max, struct err *err)
+/* What the options with a size or a number set; sizes are checked against min and max here. */
+static const struct limit {
+	const char *option, *field;
+	bool bytes;
+	uint64_t min, max;
+} limits[] = {
+	{ "--memory", "memory_bytes", true, LIMITS_MEMORY_MIN, LIMITS_MEMORY_MAX },
+	{ "--disk", "disk_bytes", true, LIMITS_DISK_MIN, LIMITS_DISK_MAX },
+	{ "--file-size", "file_bytes", true, LIMITS_FILE_MIN, LIMITS_DISK_MAX },
+	{ "--output", "output_bytes", true, LIMITS_OUTPUT_MIN, LIMITS_OUTPUT_MAX },
+	{ "--inodes", "inodes", false, LIMITS_INODES_MIN, LIMITS_INODES_MAX },
+	{ "--pids", "pids", false, LIMITS_PIDS_MIN, LIMITS_PIDS_MAX },
+	{ "--open-files", "open_files", false, LIMITS_FILES_MIN, LIMITS_FILES_MAX },
+};
+
+static int set_limit(void *at, const char *name, const char *value, struct err *err)
 {
-	char a[SIZE_TEXT], b[SIZE_TEXT], c[SIZE_TEXT];
+	const struct limit *l = limits;
+	char min[SIZE_TEXT], max[SIZE_TEXT];
 	uint64_t v;
 
-	if (units_parse_bytes(name, value, &v, err) < 0)
+	while (strcmp(l->option, name) != 0)
+		l++;
+	if (l->bytes ? units_parse_bytes(name, value, &v, err) < 0
+		     : units_parse_count(name, value, l->min, l->max, &v, err) < 0)
 		return -1;
-	if (v < min || v > max)
-		return err_set(err, ERR_INVALID, "%s: %s is not in %s..%s", name,
-			       units_format(v, a), units_format(min, b), units_format(max, c));
-	return template_set_limit(t, field, v, err);
+	if (v < l->min || v > l->max)
+		return err_set(err, ERR_INVALID, "%s %.20s: must be between %s and %s", name, value,
+			       units_format(l->min, min), units_format(l->max, max));
+	return template_set_limit(at, l->field, v, err);
 }
 
-static int set_count(struct template *t, const char *field, const char *name, const char *value,
-		     uint64_t min, uint64_t max, struct err *err)
-{
-	uint64_t v;
-
-	if (units_parse_count(name, value, min, max, &v, err) < 0)
-		return -1;
-	return template_set_limit(t, field, v, err);
-}
-
-int limit_opt_memory(void *ctx, const char *name, const char *value, struct err *err)
-{
-	return set_bytes(ctx, "memory_bytes", name, value, LIMITS_MEMORY_MIN, LIMITS_MEMORY_MAX,
-			 err);
-}
-
-int limit_opt_disk(void *ctx, const char *name, const char *value, struct err *err)
-{
-	return set_bytes(ctx, "disk_bytes", name, value, LIMITS_DISK_MIN, LIMITS_DISK_MAX, err);
-}
-
-int limit_opt_file_size(void *ctx, const char *name, const char *value, struct err *err)
-{
-	return set_bytes(ctx, "file_bytes", name, value, LIMITS_FILE_MIN, LIMITS_DISK_MAX, err);
-}
-
-int limit_opt_output(void *ctx, const char *name, const char *value, struct err *err)
-{
-	return set_bytes(ctx, "output_bytes", name, value, LIMITS_OUTPUT_MIN, LIMITS_OUTPUT_MAX,
-			 err);
-}
-
-int limit_opt_inodes(void *ctx, const char *name, const char *value, struct err *err)
-{
-	return set_count(ctx, "inodes", name, value, LIMITS_INODES_MIN, LIMITS_INODES_MAX, err);
-}
-
-int limit_opt_pids(void *ctx, const char *name, const char *value, struct err *err)
-{
-	return set_count(ctx, "pids", name, value, LIMITS_PIDS_MIN, LIMITS_PIDS_MAX, err);
-}
-
-int limit_opt_open_files(void *ctx, const char *name, const char *value, struct err *err)
-{
-	return set_count(ctx, "open_files", name, value, LIMITS_FILES_MIN, LIMITS_FILES_MAX, err);
-}
-
-int limit_opt_cpus(void *ctx, const char *name, const char *value, struct err *err)
+static int set_cpus(void *at, const char *name, const char *value, struct err *err)
 {
 	uint64_t v;
 
 	if (units_parse_milli(name, value, &v, err) < 0)
 		return -1;
 	if (v < LIMITS_CPU_MILLI_MIN || v > LIMITS_CPU_MILLI_MAX)
-		return err_set(err, ERR_INVALID, "%s: \"%.20s\" is not in 0.01..1024", name, value);
-	return template_set_limit(ctx, "cpu_milli", v, err);
+		return err_set(err, ERR_INVALID, "%s %.20s: must be between 0.01 and 1024", name,
+			       value);
+	return template_set_limit(at, "cpu_milli", v, err);
 }
 
-int limit_opt_env(void *ctx, const char *name, const char *value, struct err *err)
+static int set_env(void *at, const char *name, const char *value, struct err *err)
 {
-	return template_set_env(ctx, value, err) < 0 ? err_ctx(err, "%s", name) : 0;
+	return template_set_env(at, value, err) < 0 ? err_ctx(err, "%s", name) : 0;
 }
 
 static int set_text(char **field, const char *value, struct err *err)
@@ -91,49 +64,67 @@ static int set_text(char **field, const char *value, struct err *err)
 	return *field ? 0 : err_sys(err, ENOMEM, "option");
 }
 
-int limit_opt_workdir(void *ctx, const char *name, const char *value, struct err *err)
+static int set_workdir(void *at, const char *name, const char *value, struct err *err)
 {
-	struct template *t = ctx;
-
 	if (value[0] != '/')
-		return err_set(err, ERR_INVALID, "%s: \"%.100s\" is not an absolute path", name,
+		return err_set(err, ERR_INVALID, "%s %.100s: must be an absolute path", name,
 			       value);
-	return set_text(&t->workdir, value, err);
+	return set_text(&((struct template *)at)->workdir, value, err);
 }
 
-int limit_opt_user(void *ctx, const char *name, const char *value, struct err *err)
+static int set_user(void *at, const char *name, const char *value, struct err *err)
 {
-	struct template *t = ctx;
 	uint32_t uid, gid;
 
 	if (!value[0])
-		return err_set(err, ERR_INVALID, "%s: empty", name);
+		return err_set(err, ERR_INVALID, "%s: USER must not be empty", name);
 	if (template_parse_user(value, &uid, &gid, err) < 0)
 		return err_ctx(err, "%s", name);
-	return set_text(&t->user, value, err);
+	return set_text(&((struct template *)at)->user, value, err);
 }
 
-int limit_opt_root(void *ctx, const char *name, const char *value, struct err *err)
+static int set_root(void *at, const char *name, const char *value, struct err *err)
 {
-	struct template *t = ctx;
-
 	(void)name;
 	(void)value;
 	(void)err;
-	t->class = KEEPER_CLASS_ROOT;
+	((struct template *)at)->class = KEEPER_CLASS_ROOT;
 	return 0;
 }
 
-int limit_opt_require(void *ctx, const char *name, const char *value, struct err *err)
+static int set_require(void *at, const char *name, const char *value, struct err *err)
 {
-	struct template *t = ctx;
-
 	(void)name;
 	(void)value;
 	(void)err;
-	t->demand = KEEPER_DEMAND_CGROUP | KEEPER_DEMAND_DISK;
+	((struct template *)at)->demand = KEEPER_DEMAND_CGROUP | KEEPER_DEMAND_DISK;
 	return 0;
 }
+
+/* clang-format off */
+#define SET(name, letter, arg, fn, help) { name, letter, arg, CLI_SET, 0, help, .set = fn }
+/* clang-format on */
+
+const struct cli_option template_options[] = {
+	SET("memory", 0, "SIZE", set_limit, "memory; swap is off (512M)"),
+	SET("cpus", 0, "N", set_cpus, "CPU cores, as 0.5 (a fair share)"),
+	SET("pids", 0, "N", set_limit, "processes and threads (256)"),
+	SET("disk", 0, "SIZE", set_limit, "disk space of its files (1G)"),
+	SET("inodes", 0, "N", set_limit, "files and directories (200000)"),
+	SET("file-size", 0, "SIZE", set_limit, "size of a single file (1G)"),
+	SET("open-files", 0, "N", set_limit, "open files of one process (1024)"),
+	SET("output", 0, "SIZE", set_limit, "output kept per stream (16M)"),
+	SET("env", 0, "NAME=VALUE", set_env, "set a variable (repeatable)"),
+	SET("workdir", 'w', "DIR", set_workdir, "working directory in the sandbox"),
+	SET("user", 0, "USER", set_user, "user in the sandbox: name, uid[:gid]"),
+	SET("root", 0, NULL, set_root, "allow root in the sandbox: apt and sudo work"),
+	{ NULL },
+};
+
+const struct cli_option require_options[] = {
+	SET("require-limits", 0, NULL, set_require, "fail if a limit cannot be enforced"),
+	{ NULL },
+};
 
 int limit_opt_check(const struct template *t, struct err *err)
 {
@@ -141,6 +132,6 @@ int limit_opt_check(const struct template *t, struct err *err)
 
 	if (t->user && template_parse_user(t->user, &uid, &gid, err) > 0 && (!uid || !gid) &&
 	    t->class != KEEPER_CLASS_ROOT)
-		return err_set(err, ERR_INVALID, "--user: 0 needs --root");
+		return err_set(err, ERR_INVALID, "--user %.40s: root needs --root", t->user);
 	return 0;
 }

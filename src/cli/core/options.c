@@ -1,78 +1,122 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/core/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/core/command.h"
 #include "cli/core/human.h"
 
-enum { HELP_COLUMN = 26, QUOTED = 40 };
+enum { LEFT = 64, LEFT_MAX = 30, QUOTED = 40 };
 
-static const struct cli_option *find_long(const struct cli_option *opts, const char *name,
-					  size_t len)
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+int cli_option_each(const struct cli_option *table, void *opts, cli_option_visit_fn *fn, void *arg)
 {
-	for (; opts->name; opts++)
-		if (strlen(opts->name) == len && !strncmp(opts->name, name, len))
-			return opts;
-	return NULL;
+	int r = 0;
+
+	for (const struct cli_option *o = table; r == 0 && o && o->name; o++) {
+		void *at = opts ? (char *)opts + o->at : NULL;
+
+		if (o->kind == CLI_GROUP)
+			r = cli_option_each(o->group, at, fn, arg);
+		else if (o->kind != CLI_HEADING)
+			r = fn(o, at, arg);
+	}
+	return r;
 }
 
-static const struct cli_option *find_short(const struct cli_option *opts, char letter)
+const char *cli_option_text(const struct cli_option *o, const void *at)
 {
-	for (; opts->name; opts++)
-		if (opts->letter == letter)
-			return opts;
-	return NULL;
+	return o->kind >= CLI_TEXT && o->kind <= CLI_LIST ? *(const char *const *)at : NULL;
 }
+
+struct search {
+	const char *name; /* or NULL: by its letter */
+	size_t len;
+	char letter;
+	const struct cli_option *found;
+	void *at;
+};
+
+static int match(const struct cli_option *o, void *at, void *arg)
+{
+	struct search *s = arg;
+
+	if (s->name ? strlen(o->name) == s->len && !strncmp(o->name, s->name, s->len)
+		    : o->letter == s->letter) {
+		s->found = o;
+		s->at = at;
+	}
+	return s->found != NULL;
+}
+
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 struct parse {
-	const struct cli_option_command *cmd;
+	const struct command *cmd;
 	int argc, at;
 	char **argv;
-	void *ctx;
+	void *opts;
 	struct err *err;
 };
 
-static int set(struct parse *p, const struct cli_option *o, const char *shown, const char *value)
+static int store(const struct cli_option *o, void *at, const char *shown, const char *value,
+		 struct err *err)
 {
-	if (o->arg && !value) {
+	if (o->kind == CLI_SET)
+		return o->set(at, shown, value, err);
+	if (o->kind == CLI_FLAG) {
+		*(bool *)at = true;
+		return 0;
+	}
+	*(const char **)at = value;
+	return *value || o->kind == CLI_ANY
+		       ? 0
+		       : err_set(err, ERR_INVALID, "%s: %s must not be empty", shown, o->arg);
+}
+
+static int set(struct parse *p, const struct search *s, const char *shown, const char *value)
+{
+	if (s->found->arg && !value) {
 		if (p->at + 1 >= p->argc)
-			return err_set(p->err, ERR_INVALID, "%s: needs %s", shown, o->arg);
+			return err_set(p->err, ERR_INVALID, "%s: %s is missing", shown,
+				       s->found->arg);
 		value = p->argv[++p->at];
 	}
-	return o->set(p->ctx, shown, value, p->err);
+	return store(s->found, s->at, shown, value, p->err);
 }
 
 static int parse_long(struct parse *p, const char *word)
 {
 	const char *eq = strchr(word, '=');
-	size_t len = eq ? (size_t)(eq - word) : strlen(word);
-	const struct cli_option *o = find_long(p->cmd->opts, word, len);
+	struct search s = { .name = word, .len = eq ? (size_t)(eq - word) : strlen(word) };
 	char shown[64];
 
-	if (!o)
-		return err_set(p->err, ERR_INVALID, "unknown option --%.*s (try %s --help)",
-			       (int)(len < QUOTED ? len : QUOTED), word, p->cmd->name);
-	snprintf(shown, sizeof(shown), "--%s", o->name);
-	if (eq && !o->arg)
+	if (!cli_option_each(p->cmd->options, p->opts, match, &s))
+		return err_set(p->err, ERR_INVALID, "unknown option --%.*s (try lodge %s --help)",
+			       (int)(s.len < QUOTED ? s.len : QUOTED), word, p->cmd->name);
+	snprintf(shown, sizeof(shown), "--%s", s.found->name);
+	if (eq && !s.found->arg)
 		return err_set(p->err, ERR_INVALID, "%s: takes no value", shown);
-	return set(p, o, shown, eq ? eq + 1 : NULL);
+	return set(p, &s, shown, eq ? eq + 1 : NULL);
 }
 
 static int parse_short(struct parse *p, const char *letters)
 {
 	for (; *letters; letters++) {
-		const struct cli_option *o = find_short(p->cmd->opts, *letters);
+		struct search s = { .letter = *letters };
 		char shown[] = { '-', *letters, '\0' };
 
-		if (!o)
-			return err_set(p->err, ERR_INVALID, "unknown option %s (try %s --help)",
-				       *letters > ' ' && *letters < 0x7f ? shown : "-?",
-				       p->cmd->name);
-		if (o->arg)
-			return set(p, o, shown, letters[1] ? letters + 1 : NULL);
-		if (set(p, o, shown, NULL) < 0)
+		if (!cli_option_each(p->cmd->options, p->opts, match, &s))
+			return err_set(
+				p->err, ERR_INVALID, "unknown option %s (try lodge %s --help)",
+				*letters > ' ' && *letters < 0x7f ? shown : "-?", p->cmd->name);
+		if (s.found->arg)
+			return set(p, &s, shown, letters[1] ? letters + 1 : NULL);
+		if (set(p, &s, shown, NULL) < 0)
 			return -1;
 	}
 	return 0;
@@ -89,11 +133,11 @@ static int parse_word(struct parse *p, bool *help)
 	return word[1] == '-' ? parse_long(p, word + 2) : parse_short(p, word + 1);
 }
 
-int cli_option_parse(const struct cli_option_command *cmd, int argc, char **argv, void *ctx,
-		     int *first, struct err *err)
+int cli_option_parse(const struct command *cmd, int argc, char **argv, void *opts, int *first,
+		     struct err *err)
 {
 	struct parse p = {
-		.cmd = cmd, .argc = argc, .at = 1, .argv = argv, .ctx = ctx, .err = err
+		.cmd = cmd, .argc = argc, .at = 1, .argv = argv, .opts = opts, .err = err
 	};
 	int noperands = 0;
 	bool help = false;
@@ -122,64 +166,99 @@ int cli_option_parse(const struct cli_option_command *cmd, int argc, char **argv
 	return 0;
 }
 
-static void help_line(const struct cli_option *o)
-{
-	char left[64];
-	int n;
+/* ---- help ------------------------------------------------------------------------------------ */
 
-	if (o->letter)
-		n = snprintf(left, sizeof(left), "  -%c, --%s%s%s", o->letter, o->name,
-			     o->arg ? " " : "", o->arg ? o->arg : "");
-	else
-		n = snprintf(left, sizeof(left), "      --%s%s%s", o->name, o->arg ? " " : "",
-			     o->arg ? o->arg : "");
-	if (n < HELP_COLUMN + 2)
-		printf("%-*s  %s\n", HELP_COLUMN, left, o->help);
-	else
-		printf("%s\n%*s  %s\n", left, HELP_COLUMN, "", o->help);
+static int format_left(const struct cli_option *o, char left[LEFT])
+{
+	char letter[] = { '-', o->letter, ',', ' ', '\0' };
+
+	return snprintf(left, LEFT, "  %s--%s%s%s", o->letter ? letter : "    ", o->name,
+			o->arg ? " " : "", o->arg ? o->arg : "");
 }
 
-static cli_option_help_fn *help_to;
-static void *help_arg;
+struct columns {
+	int width;
+	bool shared;
+};
 
-void cli_option_help_to(cli_option_help_fn *fn, void *arg)
+static int measure(const struct cli_option *o, void *at, void *arg)
 {
-	help_to = fn;
-	help_arg = arg;
+	struct columns *c = arg;
+	char left[LEFT];
+	int n = format_left(o, left);
+
+	(void)at;
+	if (o->shared == c->shared && n > c->width && n <= LEFT_MAX)
+		c->width = n;
+	return 0;
 }
 
-void cli_option_help(const struct cli_option_command *cmd)
+static void print_rows(const struct cli_option *table, const struct columns *c)
 {
-	if (help_to) {
-		help_to(help_arg, cmd);
-		return;
+	char left[LEFT];
+
+	for (const struct cli_option *o = table; o->name; o++) {
+		if (o->kind == CLI_HEADING)
+			printf("%s%s\n", o == table ? "" : "\n", o->name);
+		else if (o->kind == CLI_GROUP)
+			print_rows(o->group, c);
+		else if (o->shared != c->shared)
+			continue;
+		else if (format_left(o, left) <= c->width)
+			printf("%-*s  %s\n", c->width, left, o->help);
+		else
+			printf("%s\n%*s  %s\n", left, c->width, "", o->help);
 	}
-	printf("usage: %s %s\n%s\n\n", cmd->name, cmd->usage, cmd->summary);
-	for (const struct cli_option *o = cmd->opts; o->name; o++)
-		help_line(o);
-	printf("  -h, --%-*s  %s\n", HELP_COLUMN - 8, "help", "show this");
+}
+
+void cli_option_print(const struct cli_option *table, bool shared)
+{
+	struct columns c = { .shared = shared };
+
+	cli_option_each(table, NULL, measure, &c);
+	print_rows(table, &c);
+}
+
+static int is_listed(const struct cli_option *o, void *at, void *arg)
+{
+	(void)at;
+	(void)arg;
+	return !o->shared;
+}
+
+void cli_option_help(const struct command *cmd)
+{
+	printf("%c%s.\n\nUsage: lodge %s%s%s\n", toupper(cmd->summary[0]), cmd->summary + 1,
+	       cmd->name, *cmd->usage ? " " : "", cmd->usage);
+	if (cmd->about)
+		printf("\n%s", cmd->about);
+	if (cli_option_each(cmd->options, NULL, is_listed, NULL)) {
+		puts(cmd->options->kind == CLI_HEADING ? "" : "\nOptions");
+		cli_option_print(cmd->options, false);
+	}
 	if (cmd->more)
 		printf("\n%s", cmd->more);
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-/* The service speaks of headers, of which nobody writes one here. */
+/* The service's sentence names HTTP headers, which a user of lodge does not write. */
 static bool advise_key(const struct err *err, const char *clean)
 {
-	static const char needed[] = "a key is needed";
-	bool none = strncmp(err->msg, needed, sizeof(needed) - 1) == 0;
+	static const char *const none[] = { "a key is needed", "missing API key" };
 
 	if (err->sys != EKEYREJECTED)
 		return false;
-	fprintf(stderr, "lodge: %s (give one by `lodge login`, --key-file or LODGE_API_KEY)\n",
-		none ? needed : clean);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		if (strncmp(err->msg, none[i], strlen(none[i])) == 0)
+			clean = "missing API key";
+	fprintf(stderr, "lodge: %s (use `lodge login`, --key-file or LODGE_API_KEY)\n", clean);
 	return true;
 }
 
 int cli_option_fail(int status, const struct err *err)
 {
-	char clean[2 * sizeof(err->msg)]; /* it may have words of a guest in it */
+	char clean[2 * sizeof(err->msg)]; /* the message may quote a guest */
 
 	human_clean(err->msg, clean, sizeof(clean));
 	if (!advise_key(err, clean))

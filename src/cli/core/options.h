@@ -1,67 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command lines from tables: the same table parses and prints --help. */
+/* Command lines as tables: one row is one option, and parsing, --help, completion, request bodies
+ * and the names in error messages all come from it. */
 #ifndef LODGE_CLI_CORE_OPTIONS_H
 #define LODGE_CLI_CORE_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/err.h"
 
-/* Exit statuses of lodge itself, in the manner of env(1). */
+/* Exit statuses of lodge itself, following env(1). */
 enum {
-	CLI_EXIT_USAGE = 2, /* commands other than run */
+	CLI_EXIT_REFUSED = 1, /* the service refused */
+	CLI_EXIT_USAGE = 2, /* of commands other than run and exec */
 	CLI_EXIT_TIMEOUT = 124,
 	CLI_EXIT_FAILED = 125,
 	CLI_EXIT_NOT_EXECUTABLE = 126,
 	CLI_EXIT_NOT_FOUND = 127,
-	CLI_EXIT_UNREAD = 128 + 13, /* as of those whom SIGPIPE ends */
+	CLI_EXIT_UNREAD = 128 + 13, /* as if killed by SIGPIPE */
 };
 
-/* value is NULL for an option without argument. */
-typedef int cli_option_fn(void *ctx, const char *name, const char *value, struct err *err);
+/* at: the address in the option struct. value: NULL if the option takes none. */
+typedef int cli_option_fn(void *at, const char *name, const char *value, struct err *err);
 
-/* set_FIELD(), which sets this bool of the command's own struct opts. */
-#define CLI_FLAG(field)                                                                            \
-	static int set_##field(void *ctx, const char *name, const char *value, struct err *err)    \
-	{                                                                                          \
-		(void)name;                                                                        \
-		(void)value;                                                                       \
-		(void)err;                                                                         \
-		((struct opts *)ctx)->field = true;                                                \
-		return 0;                                                                          \
-	}
+enum cli_option_kind {
+	CLI_FLAG, /* bool */
+	CLI_SET, /* calls set() */
+	/* The others are a const char *, converted when a request is made. */
+	CLI_TEXT, /* not empty */
+	CLI_ANY, /* may be empty */
+	CLI_MS,
+	CLI_BYTES,
+	CLI_MILLI,
+	CLI_COUNT, /* at least 1 */
+	CLI_AMOUNT, /* at least 0 */
+	CLI_LIST, /* with commas: an array of texts */
+	/* Rows that are no options: */
+	CLI_HEADING, /* name is the title of a section of --help */
+	CLI_GROUP, /* the rows of `group`, whose struct is at `at` */
+};
 
 struct cli_option {
 	const char *name; /* without the dashes; NULL ends the table */
 	char letter; /* 0: none */
-	const char *arg; /* what --help calls its argument; NULL: it has none */
+	const char *arg; /* what --help calls its argument; NULL: it takes none */
+	enum cli_option_kind kind;
+	size_t at; /* in the option struct of the command, or of the group */
+	const char *help; /* at most 60 characters */
+	const char *field; /* the member of the request it fills, as "limits.pids"; NULL: none */
 	cli_option_fn *set;
-	const char *help;
+	const struct cli_option *group;
+	bool shared; /* every command has it: only `lodge --help` lists it */
 };
 
-struct cli_option_command {
-	const char *name; /* "lodge run" */
-	const char *usage; /* what follows the name */
-	const char *summary; /* one sentence */
-	const struct cli_option *opts;
-	const char *more; /* behind the options; may be NULL */
-	bool stops_at_operand; /* everything from the first operand on belongs to a command */
-};
+/* clang-format off */
+#define CLI_SECTION(title) { .name = (title), .kind = CLI_HEADING }
+#define CLI_INCLUDE(table, offset) \
+	{ .name = "", .kind = CLI_GROUP, .group = (table), .at = (offset) }
+/* clang-format on */
 
-/* 1: --help was asked and printed; 0: operands are argv[*first] ... (options moved before them);
+struct command;
+
+/* Calls fn for each option, groups included; at is NULL if opts is. Ends with the first result that
+ * is not 0, and returns it. */
+typedef int cli_option_visit_fn(const struct cli_option *o, void *at, void *arg);
+int cli_option_each(const struct cli_option *table, void *opts, cli_option_visit_fn *fn, void *arg);
+/* The text of an option that has one; NULL if it was not given. */
+const char *cli_option_text(const struct cli_option *o, const void *at);
+
+/* 1: --help was given and printed; 0: operands are argv[*first] ... (options moved before them);
  * -1: err. */
-int cli_option_parse(const struct cli_option_command *cmd, int argc, char **argv, void *ctx,
-		     int *first, struct err *err);
-void cli_option_help(const struct cli_option_command *cmd);
-/* What --help would print is handed to fn instead, until it is set to NULL: completions are made of
- * the tables themselves. */
-typedef void cli_option_help_fn(void *arg, const struct cli_option_command *cmd);
-void cli_option_help_to(cli_option_help_fn *fn, void *arg);
+int cli_option_parse(const struct command *cmd, int argc, char **argv, void *opts, int *first,
+		     struct err *err);
+void cli_option_help(const struct command *cmd);
+/* The rows of a table, aligned, as --help shows them. */
+void cli_option_print(const struct cli_option *table, bool shared);
 
 /* "lodge: message" on stderr, one line, with what can be done about it; returns status. */
 int cli_option_fail(int status, const struct err *err);
-/* The status, unless not all of standard output could be written: 125 then, and 141 without a word
- * when its reader had enough. */
+/* The status, unless standard output could not be written completely: then 125, or 141 without a
+ * message if its reader closed it. */
 int cli_option_flush(int status);
 
 #endif

@@ -4,28 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
-#include "cli/core/api_cmd.h"
-
-enum { COMMAND_TEXT = 512 };
-
-const struct text_table_column say_lines[2] = { { NULL, 0 }, { NULL, 0 } };
-
-void print_line(struct text_table *t, const char *name, const char *value)
-{
-	if (!*value)
-		return;
-	text_table_add(t, name);
-	text_table_tint(t, TINT_BOLD);
-	text_table_add(t, value);
-}
+#include "cli/core/member.h"
 
 const char *print_state(const json_t *session)
 {
-	if (json_is_true(json_object_get(session, "paused")))
+	if (member_true(session, "paused"))
 		return "paused";
-	return api_cmd_text(session, "state");
+	return member_text(session, "state");
 }
 
 enum tint print_state_tint(const json_t *session)
@@ -43,7 +29,7 @@ enum tint print_state_tint(const json_t *session)
 
 char *print_name(const json_t *session, char *buf, size_t size)
 {
-	const char *key = api_cmd_text(session, "key"), *id = api_cmd_text(session, "id");
+	const char *key = member_text(session, "key"), *id = member_text(session, "id");
 
 	if (*key)
 		snprintf(buf, size, "%s (%s)", key, id);
@@ -54,8 +40,8 @@ char *print_name(const json_t *session, char *buf, size_t size)
 
 char *print_cause(const json_t *cause, char *buf, size_t size)
 {
-	const char *text = api_cmd_text(cause, "text"), *actor = api_cmd_text(cause, "actor");
-	int64_t at = api_cmd_number(cause, "at");
+	const char *text = member_text(cause, "text"), *actor = member_text(cause, "actor");
+	int64_t at = member_number(cause, "at");
 	char ago[HUMAN_TEXT] = "";
 
 	*buf = '\0';
@@ -63,7 +49,7 @@ char *print_cause(const json_t *cause, char *buf, size_t size)
 		return buf;
 	if (at >= 0)
 		human_span(clock_wall_ms() - at, ago);
-	snprintf(buf, size, "%s%s%s%s%s%s%s", api_cmd_text(cause, "code"), *actor ? " by " : "",
+	snprintf(buf, size, "%s%s%s%s%s%s%s", member_text(cause, "code"), *actor ? " by " : "",
 		 actor, *ago ? ", " : "", ago, *ago ? " ago" : "", *text ? ": " : "");
 	strncat(buf, text, size - strlen(buf) - 1);
 	return buf;
@@ -82,56 +68,67 @@ char *print_when(int64_t ms, char *buf, size_t size)
 	return buf;
 }
 
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+const char *print_key(const json_t *session)
+{
+	const char *key = member_text(session, "key");
+
+	return *key ? key : member_text(session, "id");
+}
+
+const char *field_key(const json_t *record, const char *path, char buf[FIELD_TEXT])
+{
+	(void)path;
+	(void)buf;
+	return print_key(record);
+}
+
+const char *field_state(const json_t *record, const char *path, char buf[FIELD_TEXT])
+{
+	(void)path;
+	(void)buf;
+	return print_state(record);
+}
+
 /* ---- commands -------------------------------------------------------------------------------- */
 
-static void add_end(struct text_table *t, const json_t *e)
+static const char *exec_state(const json_t *e, const char *path, char buf[FIELD_TEXT])
 {
-	int64_t code = api_cmd_number(e, "exit_code"), signal = api_cmd_number(e, "signal");
+	int64_t code = member_number(e, "exit_code"), signal = member_number(e, "signal");
 
-	if (json_is_true(json_object_get(e, "timed_out")))
-		text_table_add(t, "time-out");
-	else if (json_is_true(json_object_get(e, "oom_killed")))
-		text_table_add(t, "out of memory");
-	else if (signal > 0)
-		text_table_addf(t, "signal %lld", (long long)signal);
+	if (member_true(e, "timed_out"))
+		return "timed out";
+	if (member_true(e, "oom_killed"))
+		return "out of memory";
+	if (signal > 0)
+		snprintf(buf, FIELD_TEXT, "signal %lld", (long long)signal);
 	else if (code >= 0)
-		text_table_addf(t, "%s %lld", api_cmd_text(e, "state"), (long long)code);
+		snprintf(buf, FIELD_TEXT, "%s %lld", member_text(e, path), (long long)code);
 	else
-		text_table_add(t, api_cmd_text(e, "state"));
+		return member_text(e, path);
+	return buf;
 }
 
-static void add_command(struct text_table *t, const json_t *e)
+static const char *exec_command(const json_t *e, const char *path, char buf[FIELD_TEXT])
 {
-	const json_t *command = json_object_get(e, "command"), *word;
-	char text[COMMAND_TEXT] = "";
+	const json_t *command = json_object_get(e, path), *word;
 	size_t i;
 
-	text_table_add(t, api_cmd_text(e, "exec_id"));
-	add_end(t, e);
-	text_table_add_span(t, clock_wall_ms() - api_cmd_number(e, "started_at"));
-	if (json_is_string(command)) {
-		text_table_add(t, json_string_value(command));
-		return;
-	}
+	if (json_is_string(command))
+		return json_string_value(command);
+	*buf = '\0';
 	json_array_foreach (command, i, word) {
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "",
-			 api_cmd_text(word, ""));
+		snprintf(buf + strlen(buf), FIELD_TEXT - strlen(buf), "%s%s", i ? " " : "",
+			 member_text(word, ""));
 	}
-	text_table_add(t, text);
+	return buf;
 }
 
-void print_execs(const json_t *execs)
-{
-	static const struct text_table_column columns[] = {
-		{ "EXEC", 0 }, { "STATE", 0 }, { "AGE", TABLE_RIGHT }, { "COMMAND", TABLE_SHRINK }
-	};
-	struct text_table t;
-	json_t *e;
-	size_t i;
-
-	text_table_init(&t, columns, ARRAY_LEN(columns));
-	json_array_foreach (execs, i, e) {
-		add_command(&t, e);
-	}
-	text_table_print(&t, stdout);
-}
+const struct field print_exec_fields[] = {
+	{ "EXEC", 0, "exec_id" },
+	{ "STATE", 0, "state", exec_state },
+	{ "AGE", TABLE_RIGHT, "started_at", field_age },
+	{ "COMMAND", TABLE_SHRINK, "command", exec_command },
+	{ NULL },
+};

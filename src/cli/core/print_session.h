@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's record in words. */
+/* How the records of sessions and their commands are printed. */
 #ifndef LODGE_CLI_CORE_PRINT_SESSION_H
 #define LODGE_CLI_CORE_PRINT_SESSION_H
 
 #include <jansson.h>
 
+#include "cli/core/field.h"
 #include "cli/core/human.h"
 #include "cli/core/text_table.h"
 
-/* What print_state() may say. */
-#define SAY_STATES                                                                                 \
+/* What print_state() returns. */
+#define SESSION_STATES                                                                             \
 	"none provisioning active paused hibernating hibernated restoring archived failed "        \
 	"destroying"
 /* "active", "paused", "hibernated" ... */
 const char *print_state(const json_t *session);
+field_fn field_state, field_key;
 enum tint print_state_tint(const json_t *session);
-/* "name (its id)", or the id alone: for sentences. Returns buf. */
+/* "key (id)", or the id alone. Returns buf. */
 char *print_name(const json_t *session, char *buf, size_t size);
-/* Why something is as it is: "asked by given 3m ago: a sentence". Empty: nobody said. */
+/* "idle_timeout by timer, 3m ago: text"; "" for no cause. */
 char *print_cause(const json_t *cause, char *buf, size_t size);
 /* "2026-11-16 09:43:25 (in 5m)" or "(3m ago)"; "" for none. */
 char *print_when(int64_t ms, char *buf, size_t size);
 
-/* Commands of a session as a table. */
-void print_execs(const json_t *execs);
+/* The key of a session, or its id if it has none. */
+const char *print_key(const json_t *session);
 
-/* A line of a table of two columns; nothing for an empty value. */
-extern const struct text_table_column say_lines[2];
-void print_line(struct text_table *t, const char *name, const char *value);
+/* Commands of a session, as a table. */
+extern const struct field print_exec_fields[];
 
 #endif

@@ -34,12 +34,12 @@ static void draw(struct progress *p)
 	int64_t ms = clock_wall_ms() - p->began_ms;
 	char name[256], bytes[HUMAN_TEXT], rate[HUMAN_TEXT];
 	uint32_t rows, cols;
-	size_t room;
+	size_t width;
 
 	terminal_size(&rows, &cols);
-	room = cols > SIDE + BAR ? cols - SIDE : BAR;
+	width = cols > SIDE + BAR ? cols - SIDE : BAR;
 	human_clean(p->what, name, sizeof(name));
-	fprintf(stderr, "\r%.*s", (int)human_fit(name, room), name);
+	fprintf(stderr, "\r%.*s", (int)human_fit(name, width), name);
 	if (p->total >= 0)
 		draw_bar(p);
 	fprintf(stderr, " %s %s/s\033[K", human_bytes(p->bytes, bytes),

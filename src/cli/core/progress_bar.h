@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a transfer is: one line on standard error, on a terminal only. */
+/* A progress line on standard error, if that is a terminal. */
 #ifndef LODGE_CLI_CORE_PROGRESS_BAR_H
 #define LODGE_CLI_CORE_PROGRESS_BAR_H
 
@@ -15,7 +15,7 @@ struct progress {
 };
 
 void progress_bar_begin(struct progress *p, const char *what, int64_t total, bool quiet);
-/* So many so far. Its type is that of client_request.sent. */
+/* Bytes so far. Has the type of client_request.sent. */
 void progress_bar_at(void *p, uint64_t bytes);
 void progress_bar_end(struct progress *p);
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-enum { FIRST_MS = 50, LONGEST_MS = 2000, AWAY_MS = 300000 };
+enum { FIRST_MS = 50, LONGEST_MS = 2000, GIVE_UP_MS = 300000 };
 
 bool retry_is_worth(const struct err *err)
 {
@@ -21,11 +21,11 @@ int retry_pause(struct retry *r, const struct err *err)
 	if (!r->since_ms) {
 		r->since_ms = now;
 		r->pause_ms = FIRST_MS;
-		r->told = err->code == ERR_UNAVAILABLE;
-		if (r->told)
-			fprintf(stderr, "%slodge: %s; trying again (ctrl-c leaves)%s\n",
+		r->reported = err->code == ERR_UNAVAILABLE;
+		if (r->reported)
+			fprintf(stderr, "%slodge: %s; retrying (press ctrl-c to stop)%s\n",
 				r->raw ? "\r\n" : "", err->msg, r->raw ? "\r" : "");
-	} else if (now - r->since_ms > AWAY_MS) {
+	} else if (now - r->since_ms > GIVE_UP_MS) {
 		return -1;
 	} else if (r->pause_ms < LONGEST_MS) {
 		r->pause_ms *= 2;
@@ -35,7 +35,7 @@ int retry_pause(struct retry *r, const struct err *err)
 
 void retry_over(struct retry *r)
 {
-	if (r->told)
-		fprintf(stderr, "lodge: connected again%s\n", r->raw ? "\r" : "");
+	if (r->reported)
+		fprintf(stderr, "lodge: reconnected%s\n", r->raw ? "\r" : "");
 	*r = (struct retry){ .raw = r->raw };
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A daemon that is away for a moment: asked again, later and later, until it is back. */
+/* Retries while lodged is unreachable, with growing pauses. */
 #ifndef LODGE_CLI_CORE_RETRY_H
 #define LODGE_CLI_CORE_RETRY_H
 
@@ -8,18 +8,18 @@
 
 #include "base/err.h"
 
-struct retry { /* of zeros: all is well */
-	int64_t since_ms; /* when it went away; 0: it is there */
+struct retry { /* zeros: connected */
+	int64_t since_ms; /* when the connection was lost; 0: connected */
 	int pause_ms;
-	bool told; /* that it is away */
-	bool raw; /* so is the terminal: lines end with both characters */
+	bool reported; /* the loss was printed */
+	bool raw; /* the terminal is raw: lines end with \r\n */
 };
 
-/* Whether err is of those that pass. */
+/* Whether the error is temporary. */
 bool retry_is_worth(const struct err *err);
-/* What to wait for now; -1: it was away for too long. Says so the first time. */
+/* Milliseconds to wait now; -1: give up. Prints the error the first time. */
 int retry_pause(struct retry *r, const struct err *err);
-/* It answers. */
+/* Connected again. */
 void retry_over(struct retry *r);
 
 #endif

@@ -14,25 +14,37 @@
 #include "base/array.h"
 #include "base/auto.h"
 
-enum { PLACES = 2 };
+enum { DIRS = 2 };
 
 static struct {
 	const char *url, *key_file;
-} said; /* on the command line */
+} given; /* on the command line */
 
-int where_opt_url(void *ctx, const char *name, const char *value, struct err *err)
+static int set_text(const char **field, const char *name, const char *value, struct err *err)
 {
-	(void)ctx;
-	said.url = value;
-	return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);
+	*field = value;
+	return *value ? 0 : err_set(err, ERR_INVALID, "%s: value must not be empty", name);
 }
 
-int where_opt_key_file(void *ctx, const char *name, const char *value, struct err *err)
+int target_set_url(void *at, const char *name, const char *value, struct err *err)
 {
-	(void)ctx;
-	said.key_file = value;
-	return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);
+	(void)at;
+	return set_text(&given.url, name, value, err);
 }
+
+int target_set_key_file(void *at, const char *name, const char *value, struct err *err)
+{
+	(void)at;
+	return set_text(&given.key_file, name, value, err);
+}
+
+const struct cli_option target_options[] = {
+	{ "url", 0, "URL", CLI_SET, 0, "service to use (LODGE_URL)", .set = target_set_url,
+	  .shared = true },
+	{ "key-file", 0, "FILE", CLI_SET, 0, "file with the API key (LODGE_API_KEY)",
+	  .set = target_set_key_file, .shared = true },
+	{ NULL },
+};
 
 void target_fini(struct target *w)
 {
@@ -43,28 +55,28 @@ void target_fini(struct target *w)
 	*w = (struct target){ 0 };
 }
 
-/* ---- this machine's -------------------------------------------------------------------------- */
+/* ---- the socket of this machine -------------------------------------------------------------- */
 
-/* Where the data of a daemon may be; LODGE_DATA leaves no choice. */
-static int places(char ret[PLACES][WHERE_PATH])
+/* Where the data directory of a daemon may be; only LODGE_DATA if that is set. */
+static int data_dirs(char ret[DIRS][TARGET_PATH])
 {
 	const char *data = getenv("LODGE_DATA"), *xdg = getenv("XDG_DATA_HOME"),
 		   *home = getenv("HOME");
 	int n = 0;
 
 	if (data && *data) {
-		snprintf(ret[n++], WHERE_PATH, "%s", data);
+		snprintf(ret[n++], TARGET_PATH, "%s", data);
 		return n;
 	}
-	snprintf(ret[n++], WHERE_PATH, "/var/lib/lodge");
+	snprintf(ret[n++], TARGET_PATH, "/var/lib/lodge");
 	if (xdg && xdg[0] == '/')
-		snprintf(ret[n++], WHERE_PATH, "%s/lodge", xdg);
+		snprintf(ret[n++], TARGET_PATH, "%s/lodge", xdg);
 	else if (home && home[0] == '/')
-		snprintf(ret[n++], WHERE_PATH, "%s/.local/share/lodge", home);
+		snprintf(ret[n++], TARGET_PATH, "%s/.local/share/lodge", home);
 	return n;
 }
 
-/* What cannot be looked at may be there. */
+/* A directory that cannot be searched may contain one. */
 static bool has_socket(const char *path)
 {
 	struct stat st;
@@ -72,8 +84,8 @@ static bool has_socket(const char *path)
 	return stat(path, &st) == 0 ? S_ISSOCK(st.st_mode) : errno == EACCES;
 }
 
-/* A socket stays behind when its daemon is killed. */
-static bool answers(const char *path)
+/* The socket of a daemon that was killed still exists. */
+static bool accepts(const char *path)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -84,29 +96,28 @@ static bool answers(const char *path)
 	return connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
 }
 
-static int none_there(char at[PLACES][WHERE_PATH], int n, struct err *err)
+static int fail_not_found(char at[DIRS][TARGET_PATH], int n, struct err *err)
 {
 	return err_set(err, ERR_UNAVAILABLE,
-		       "no lodged: neither LODGE_URL nor `lodge login` names one, and there is no "
-		       "lodge.sock in %.60s%s%.60s (`./dev run` or `systemctl start lodged` starts "
-		       "one)",
-		       at[0], n > 1 ? " or " : "", n > 1 ? at[1] : "");
+		       "cannot find lodged (looked at LODGE_URL, `lodge login`, %.60s/lodge.sock"
+		       "%s%.60s%s). Is it running on another address? Set LODGE_URL.",
+		       at[0], n > 1 ? ", " : "", n > 1 ? at[1] : "", n > 1 ? "/lodge.sock" : "");
 }
 
-static int find_here(char **ret, struct err *err)
+static int find_socket(char **ret, struct err *err)
 {
-	char at[PLACES][WHERE_PATH], path[PLACES][WHERE_PATH + 16];
-	int n = places(at), found = -1;
+	char at[DIRS][TARGET_PATH], path[DIRS][TARGET_PATH + 16];
+	int n = data_dirs(at), found = -1;
 
 	for (int i = 0; i < n; i++) {
 		snprintf(path[i], sizeof(path[i]), "%s/lodge.sock", at[i]);
 		if (!has_socket(path[i]))
 			continue;
-		if (found < 0 || (!answers(path[found]) && answers(path[i])))
+		if (found < 0 || (!accepts(path[found]) && accepts(path[i])))
 			found = i;
 	}
 	if (found < 0)
-		return none_there(at, n, err);
+		return fail_not_found(at, n, err);
 	if (asprintf(ret, "unix:%s", path[found]) < 0) {
 		*ret = NULL;
 		return err_sys(err, ENOMEM, "socket");
@@ -114,11 +125,11 @@ static int find_here(char **ret, struct err *err)
 	return 0;
 }
 
-/* The key that a daemon makes at its first start lies beside its socket, and both are the daemon's
- * own: another's key, by a link, is not for whoever listens there. */
-static int key_beside(const char *url, char **ret, struct err *err)
+/* lodged creates admin.key beside its socket. Both must have one owner: whoever can place a socket
+ * and a link to another service's key must not receive that key. */
+static int read_admin_key(const char *url, char **ret, struct err *err)
 {
-	char path[WHERE_PATH + 16];
+	char path[TARGET_PATH + 16];
 	const char *socket = url + 5, *slash = strrchr(socket, '/');
 	int n = slash ? (int)(slash - socket) : 1;
 	auto_close int fd = -1;
@@ -126,25 +137,26 @@ static int key_beside(const char *url, char **ret, struct err *err)
 
 	snprintf(path, sizeof(path), "%.*s/admin.key", n, slash ? socket : ".");
 	if (stat(socket, &its) < 0)
-		return 0; /* nobody is there to be given one */
+		return 0; /* nothing listens there */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
 	if (fd < 0 && errno != ELOOP)
-		return err_sys(err, errno, "no key (LODGE_API_KEY or --key-file gives one): %.100s",
+		return err_sys(err, errno,
+			       "cannot read the API key (set LODGE_API_KEY or --key-file): %.100s",
 			       path);
 	if (fd < 0 || fstat(fd, &key) < 0 || !S_ISREG(key.st_mode) ||
 	    (key.st_uid != its.st_uid && key.st_uid != geteuid()))
 		return err_set(err, ERR_DENIED,
-			       "%.100s: not a file of the one who has the socket "
-			       "(LODGE_API_KEY or --key-file gives a key)",
+			       "%.100s: ignored, because its owner is not the owner of the "
+			       "socket; use LODGE_API_KEY or --key-file",
 			       path);
 	if (target_key_in(fd, path, ret, err) == 0)
 		return 0;
-	return err_ctx(err, "no key (LODGE_API_KEY or --key-file gives one)");
+	return err_ctx(err, "cannot read the API key (set LODGE_API_KEY or --key-file)");
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 static int copy(char **ret, const char *value, struct err *err)
 {
@@ -152,28 +164,28 @@ static int copy(char **ret, const char *value, struct err *err)
 	return *ret ? 0 : err_sys(err, ENOMEM, "url");
 }
 
-/* A key of the file is only for the daemon of the file; where it names none, for this machine's. */
+/* A key in the file is sent only to the url in the file, or to the local socket if it has none. */
 static int find_url(struct target *w, struct err *err)
 {
-	const char *given = said.url ? said.url : getenv("LODGE_URL");
-	char path[WHERE_PATH];
+	const char *url = given.url ? given.url : getenv("LODGE_URL");
+	char path[TARGET_PATH];
 	struct target file = { 0 };
 	struct err ignored;
 	int r = 0;
 
 	if (target_config(path, &ignored) == 0)
 		r = target_read(path, &file, err);
-	if (r < 0 && !(given && *given)) {
+	if (r < 0 && !(url && *url)) {
 		target_fini(&file);
 		return -1;
 	}
-	if (given && *given)
-		r = copy(&w->url, given, err);
+	if (url && *url)
+		r = copy(&w->url, url, err);
 	else if (file.url)
 		r = copy(&w->url, file.url, err);
 	else
-		r = find_here(&w->url, err);
-	if (r == 0 && file.key && (file.url ? !strcmp(file.url, w->url) : !(given && *given)))
+		r = find_socket(&w->url, err);
+	if (r == 0 && file.key && (file.url ? !strcmp(file.url, w->url) : !(url && *url)))
 		w->key = steal_ptr(&file.key);
 	target_fini(&file);
 	return r;
@@ -181,19 +193,19 @@ static int find_url(struct target *w, struct err *err)
 
 static int find_key(struct target *w, struct err *err)
 {
-	const char *given = getenv("LODGE_API_KEY");
+	const char *env = getenv("LODGE_API_KEY");
 	char *key = NULL;
 
-	if (said.key_file) {
-		if (target_key_of(said.key_file, &key, err) < 0)
+	if (given.key_file) {
+		if (target_key_of(given.key_file, &key, err) < 0)
 			return -1;
-	} else if (given && *given) {
-		if (copy(&key, given, err) < 0)
+	} else if (env && *env) {
+		if (copy(&key, env, err) < 0)
 			return -1;
 	} else if (w->key || strncmp(w->url, "unix:", 5) != 0) {
 		return 0;
 	} else {
-		return key_beside(w->url, &w->key, err);
+		return read_admin_key(w->url, &w->key, err);
 	}
 	free(w->key);
 	w->key = key;
@@ -226,16 +238,17 @@ int target_client(struct client **ret, struct err *err)
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
-int target_ref(const char *arg, char ret[WHERE_REF], struct err *err)
+int target_ref(const char *arg, char ret[TARGET_REF], struct err *err)
 {
 	bool whole = strncmp(arg, "ses_", 4) == 0 || strncmp(arg, "key:", 4) == 0;
 
 	if (!*arg || strcmp(arg, "key:") == 0)
-		err_set(err, ERR_INVALID, "a session has an id, ses_..., or a key: give one");
-	else if (snprintf(ret, WHERE_REF, "%s%s", whole ? "" : "key:", arg) >= WHERE_REF)
-		err_set(err, ERR_INVALID, "the key of a session has at most 255 bytes");
+		err_set(err, ERR_INVALID,
+			"SESSION must not be empty: use a key, or an id (ses_...)");
+	else if (snprintf(ret, TARGET_REF, "%s%s", whole ? "" : "key:", arg) >= TARGET_REF)
+		err_set(err, ERR_INVALID, "SESSION is too long: a key has at most 255 bytes");
 	else
 		return 0;
-	err->sys = WHERE_NO_REF;
+	err->sys = TARGET_NO_REF;
 	return -1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the daemon is that commands ask, and how they spell what they ask about. */
+/* Which lodged commands talk to, and how they refer to sessions. */
 #ifndef LODGE_CLI_CORE_TARGET_H
 #define LODGE_CLI_CORE_TARGET_H
 
@@ -9,24 +9,19 @@
 #include "cli/core/options.h"
 #include "client/client.h"
 
-/* Of every command that asks the daemon: what is said there comes before everything else. There is
- * one command line, so their context is not looked at. */
-cli_option_fn where_opt_url, where_opt_key_file;
+/* --url and --key-file, which come before everything else. A process has one command line, so they
+ * are stored here and not in the option struct. */
+extern const struct cli_option target_options[];
+cli_option_fn target_set_url, target_set_key_file;
 
-/* clang-format off */
-#define WHERE_OPT_TABLE                                                                            \
-	{ "url", 0, "URL", where_opt_url, "which lodged: unix:PATH, http:// or https://HOST:PORT" }, \
-	{ "key-file", 0, "FILE", where_opt_key_file, "the file with the key for it" }
-/* clang-format on */
-
-/* The daemon of --url, else of LODGE_URL, else of the file target_config() names, else that of this
- * machine, by its socket. None: a sentence that says where it looked. */
+/* Connects to --url, else LODGE_URL, else the url of the file target_config() names, else the
+ * socket of this machine. */
 int target_client(struct client **ret, struct err *err);
 
-/* SESSION of a command line as lodged has it in its paths: ses_... is an id, anything else a key;
- * key:... is always one. What can be neither fails with sys WHERE_NO_REF: a wrong call. */
-enum { WHERE_REF = 1024, WHERE_NO_REF = EDESTADDRREQ };
-int target_ref(const char *arg, char ret[WHERE_REF], struct err *err);
+/* SESSION of a command line as a segment of a path: ses_... is an id, anything else a key; key:...
+ * is always a key. Fails with sys TARGET_NO_REF, which is wrong usage, if it can be neither. */
+enum { TARGET_REF = 1024, TARGET_NO_REF = EDESTADDRREQ };
+int target_ref(const char *arg, char ret[TARGET_REF], struct err *err);
 
 /* ---- the parts, for `lodge login` ------------------------------------------------------------ */
 
@@ -37,11 +32,11 @@ int target_find(struct target *ret, struct err *err);
 void target_fini(struct target *w);
 
 /* ${XDG_CONFIG_HOME:-~/.config}/lodge/config */
-enum { WHERE_PATH = 4096 };
-int target_config(char ret[WHERE_PATH], struct err *err);
-/* What that file says; one that is not there says nothing. */
+enum { TARGET_PATH = 4096 };
+int target_config(char ret[TARGET_PATH], struct err *err);
+/* Reads that file; one that does not exist is empty. */
 int target_read(const char *path, struct target *ret, struct err *err);
-/* The first line of a file, without blanks around it. */
+/* The first line of a file, trimmed. */
 int target_key_of(const char *path, char **ret, struct err *err);
 int target_key_in(int fd, const char *path, char **ret, struct err *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file that says which daemon is asked: lines `url = ...`, `key = ...`, `key_file = ...`. */
+/* The configuration file: lines `url = ...`, `key = ...`, `key_file = ...`. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,19 +19,19 @@ static void file_close(FILE *f)
 }
 DEFINE_AUTO(FILE *, file_close);
 
-int target_config(char ret[WHERE_PATH], struct err *err)
+int target_config(char ret[TARGET_PATH], struct err *err)
 {
 	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 	int n;
 
 	if (base && base[0] == '/')
-		n = snprintf(ret, WHERE_PATH, "%s/lodge/config", base);
+		n = snprintf(ret, TARGET_PATH, "%s/lodge/config", base);
 	else if (home && home[0] == '/')
-		n = snprintf(ret, WHERE_PATH, "%s/.config/lodge/config", home);
+		n = snprintf(ret, TARGET_PATH, "%s/.config/lodge/config", home);
 	else
 		return err_set(err, ERR_NOT_FOUND,
-			       "HOME is not set, so there is no place for a configuration");
-	return n < WHERE_PATH ? 0 : err_set(err, ERR_INVALID, "HOME: too long");
+			       "cannot find the configuration: HOME is not set");
+	return n < TARGET_PATH ? 0 : err_set(err, ERR_INVALID, "HOME: path is too long");
 }
 
 static char *trim(char *s)
@@ -62,7 +62,7 @@ int target_key_in(int fd, const char *path, char **ret, struct err *err)
 	key = trim(buf);
 	key[strcspn(key, "\r\n")] = '\0';
 	if (!*key)
-		return err_set(err, ERR_INVALID, "%s: no key in it", path);
+		return err_set(err, ERR_INVALID, "%s: contains no key", path);
 	*ret = strdup(key);
 	explicit_bzero(buf, sizeof(buf));
 	return *ret ? 0 : err_sys(err, ENOMEM, "key");
@@ -75,19 +75,19 @@ static int set(char **field, const char *value, struct err *err)
 	return *field ? 0 : err_sys(err, ENOMEM, "configuration");
 }
 
-static int take_line(char *line, struct target *w, bool *ret_has_key, struct err *err)
+static int parse_line(char *line, struct target *w, bool *ret_has_key, struct err *err)
 {
 	char *name = trim(line), *eq = strchr(name, '='), *value;
 
 	if (!*name || *name == '#')
 		return 0;
 	if (!eq)
-		return err_set(err, ERR_INVALID, "not a line of the form NAME = VALUE");
+		return err_set(err, ERR_INVALID, "expected NAME = VALUE");
 	*eq = '\0';
 	name = trim(name);
 	value = trim(eq + 1);
 	if (!*value)
-		return err_set(err, ERR_INVALID, "%.40s: empty", name);
+		return err_set(err, ERR_INVALID, "%.40s: value must not be empty", name);
 	if (strcmp(name, "url") == 0)
 		return set(&w->url, value, err);
 	if (strcmp(name, "key") == 0) {
@@ -99,16 +99,17 @@ static int take_line(char *line, struct target *w, bool *ret_has_key, struct err
 		w->key = NULL;
 		return target_key_of(value, &w->key, err);
 	}
-	return err_set(err, ERR_INVALID, "\"%.40s\" is none of url, key and key_file", name);
+	return err_set(err, ERR_INVALID, "unknown setting \"%.40s\"; use url, key or key_file",
+		       name);
 }
 
-static void warn_of_readers(FILE *f, const char *path)
+static void warn_readable(FILE *f, const char *path)
 {
 	struct stat st;
 
 	if (fstat(fileno(f), &st) == 0 && (st.st_mode & 077))
 		fprintf(stderr,
-			"lodge: warning: %s has a key in it and others may read it (chmod 600)\n",
+			"lodge: warning: %s contains a key and is readable by others (chmod 600)\n",
 			path);
 }
 
@@ -123,12 +124,12 @@ int target_read(const char *path, struct target *ret, struct err *err)
 		return errno == ENOENT || errno == ENOTDIR ? 0 : err_sys(err, errno, "%s", path);
 	while (fgets(line, sizeof(line), f)) {
 		number++;
-		if (take_line(line, ret, &has_key, err) < 0)
+		if (parse_line(line, ret, &has_key, err) < 0)
 			return err_ctx(err, "%s:%d", path, number);
 	}
 	if (ferror(f))
 		return err_sys(err, EIO, "%s", path);
 	if (has_key)
-		warn_of_readers(f, path);
+		warn_readable(f, path);
 	return 0;
 }

@@ -20,7 +20,7 @@ bool terminal_raw(int fd)
 
 	if (raw_fd < 0 && tcgetattr(fd, &saved) < 0)
 		return false;
-	t = saved; /* once: what it is when it is raw already is not what it shall be again */
+	t = saved; /* saved once, before it was raw the first time */
 	cfmakeraw(&t);
 	if (tcsetattr(fd, TCSADRAIN, &t) < 0)
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The caller's terminal while a command has a terminal of its own inside. */
+/* The caller's terminal, for commands that have a terminal in the sandbox. */
 #ifndef LODGE_CLI_CORE_TERMINAL_H
 #define LODGE_CLI_CORE_TERMINAL_H
 
@@ -7,15 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Raw from now on, until terminal_restore() (also at exit). False: fd is no terminal. */
+/* Raw mode until terminal_restore() or exit. False: fd is not a terminal. */
 bool terminal_raw(int fd);
 void terminal_restore(void);
-/* 24 x 80 where nobody knows. */
+/* 24 x 80 if unknown. */
 void terminal_size(uint32_t *rows, uint32_t *cols);
-/* Takes out what a terminal says of itself because a program asked (its position, kind, colours);
- * keys stay. The new length. */
+/* Removes what a terminal sends in reply to queries (position, type, colours) and keeps keys.
+ * Returns the new length. */
 size_t terminal_strip_reports(char *bytes, size_t len);
-/* Standard input is /dev/null: not even its end is worth passing on. */
+/* Standard input is /dev/null: there is nothing to send, not even its end. */
 bool terminal_no_input(void);
 
 #endif

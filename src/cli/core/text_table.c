@@ -10,7 +10,7 @@
 
 #include "base/vec.h"
 
-enum { GAP = 2, LEAST = 8, COLUMNS_MAX = 16 };
+enum { GAP = 2, LEAST = 8 };
 
 void text_table_init(struct text_table *t, const struct text_table_column *columns, size_t ncolumns)
 {
@@ -50,20 +50,6 @@ void text_table_addf(struct text_table *t, const char *fmt, ...)
 	free(text);
 }
 
-void text_table_add_span(struct text_table *t, int64_t ms)
-{
-	char text[HUMAN_TEXT];
-
-	text_table_add(t, ms < 0 ? NULL : human_span(ms, text));
-}
-
-void text_table_add_bytes(struct text_table *t, int64_t bytes)
-{
-	char text[HUMAN_TEXT];
-
-	text_table_add(t, bytes < 0 ? NULL : human_bytes((uint64_t)bytes, text));
-}
-
 void text_table_tint(struct text_table *t, enum tint tint)
 {
 	if (!t->failed)
@@ -89,7 +75,8 @@ static void measure(const struct text_table *t, size_t widths[])
 	}
 }
 
-/* The widest that may shrink gives way, one column at a time, so that all of them suffer alike. */
+/* Narrows the widest column that may shrink, one character at a time, so that all get equally
+ * narrow. */
 static void shrink(const struct text_table *t, size_t widths[], size_t most)
 {
 	size_t sum = GAP * (t->ncolumns - 1);
@@ -131,56 +118,56 @@ static void print_cell(FILE *to, const struct text_table_cell *cell, size_t widt
 }
 
 static void print_row(const struct text_table *t, FILE *to, const struct text_table_cell *cells,
-		      const size_t widths[], const struct text_table_look *look)
+		      const size_t widths[], const struct text_table_style *style)
 {
 	for (size_t c = 0; c < t->ncolumns; c++) {
 		bool last = c + 1 == t->ncolumns;
 
-		print_cell(to, &cells[c], widths[c], t->columns[c].flags, last, look->colours);
-		fputs(last ? look->end : "  ", to);
+		print_cell(to, &cells[c], widths[c], t->columns[c].flags, last, style->colours);
+		fputs(last ? style->end : "  ", to);
 	}
 }
 
 static void print_titles(const struct text_table *t, FILE *to, const size_t widths[],
-			 const struct text_table_look *look)
+			 const struct text_table_style *style)
 {
-	struct text_table_cell cells[COLUMNS_MAX];
-	char texts[COLUMNS_MAX][64];
+	struct text_table_cell cells[TABLE_COLUMNS];
+	char texts[TABLE_COLUMNS][64];
 
 	for (size_t c = 0; c < t->ncolumns; c++) {
 		snprintf(texts[c], sizeof(texts[c]), "%s", t->columns[c].title);
 		cells[c] = (struct text_table_cell){ .text = texts[c], .tint = TINT_BOLD };
 	}
-	print_row(t, to, cells, widths, look);
+	print_row(t, to, cells, widths, style);
 }
 
-int text_table_print_as(struct text_table *t, FILE *to, const struct text_table_look *look)
+int text_table_print_as(struct text_table *t, FILE *to, const struct text_table_style *style)
 {
-	size_t widths[COLUMNS_MAX], rows = text_table_rows(t);
+	size_t widths[TABLE_COLUMNS], rows = text_table_rows(t);
 
-	if (t->failed || t->ncolumns > COLUMNS_MAX) {
+	if (t->failed || t->ncolumns > TABLE_COLUMNS) {
 		text_table_fini(t);
 		return -ENOMEM;
 	}
 	measure(t, widths);
-	if (look->width)
-		shrink(t, widths, look->width);
+	if (style->width)
+		shrink(t, widths, style->width);
 	if (t->columns[0].title)
-		print_titles(t, to, widths, look);
-	if (look->rows && rows > look->rows)
-		rows = look->rows;
+		print_titles(t, to, widths, style);
+	if (style->rows && rows > style->rows)
+		rows = style->rows;
 	for (size_t r = 0; r < rows; r++)
-		print_row(t, to, t->cells + r * t->ncolumns, widths, look);
+		print_row(t, to, t->cells + r * t->ncolumns, widths, style);
 	text_table_fini(t);
 	return 0;
 }
 
 int text_table_print(struct text_table *t, FILE *to)
 {
-	struct text_table_look look = { .colours = human_colours(to), .end = "\n" };
+	struct text_table_style style = { .colours = human_colours(to), .end = "\n" };
 	struct winsize w;
 
 	if (isatty(fileno(to)) && ioctl(fileno(to), TIOCGWINSZ, &w) == 0)
-		look.width = w.ws_col;
-	return text_table_print_as(t, to, &look);
+		style.width = w.ws_col;
+	return text_table_print_as(t, to, &style);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table for people: cells are taken in order, row by row, and cleaned; columns get the width they
- * need, and on a terminal the ones that may shrink give way until all of it fits. */
+/* A table for people. Cells come in order, row by row; control characters in them become '?'. Each
+ * column is as wide as it needs to be; on a terminal, columns with TABLE_SHRINK are cut to fit. */
 #ifndef LODGE_CLI_CORE_TEXT_TABLE_H
 #define LODGE_CLI_CORE_TEXT_TABLE_H
 
@@ -11,7 +11,7 @@
 
 #include "cli/core/human.h"
 
-enum { TABLE_RIGHT = 1, TABLE_SHRINK = 2 };
+enum { TABLE_RIGHT = 1, TABLE_SHRINK = 2, TABLE_COLUMNS = 16 };
 
 struct text_table_column {
 	const char *title; /* NULL: this table has no line of titles */
@@ -27,7 +27,7 @@ struct text_table {
 	const struct text_table_column *columns;
 	size_t ncolumns, ncells;
 	struct text_table_cell *cells;
-	bool failed; /* no memory; told by text_table_print() */
+	bool failed; /* out of memory; text_table_print() returns it */
 };
 
 void text_table_init(struct text_table *t, const struct text_table_column *columns,
@@ -37,14 +37,11 @@ void text_table_fini(struct text_table *t);
 void text_table_add(struct text_table *t, const char *text);
 void text_table_addf(struct text_table *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Negative: "-". */
-void text_table_add_span(struct text_table *t, int64_t ms);
-void text_table_add_bytes(struct text_table *t, int64_t bytes);
 /* Of the cell that was added last. */
 void text_table_tint(struct text_table *t, enum tint tint);
 size_t text_table_rows(const struct text_table *t);
 
-struct text_table_look {
+struct text_table_style {
 	size_t width; /* 0: as wide as need be */
 	size_t rows; /* at most; 0: all */
 	bool colours;
@@ -53,6 +50,6 @@ struct text_table_look {
 
 /* As wide as the terminal that `to` is, if it is one. Ends the table. Returns 0 or -errno. */
 int text_table_print(struct text_table *t, FILE *to);
-int text_table_print_as(struct text_table *t, FILE *to, const struct text_table_look *look);
+int text_table_print_as(struct text_table *t, FILE *to, const struct text_table_style *style);
 
 #endif

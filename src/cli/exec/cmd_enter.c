@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge enter: a shell in a session, that stays there when one leaves. */
+/* lodge enter: a shell in a session. It keeps running when the user detaches. */
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -8,8 +8,15 @@
 #include <unistd.h>
 
 #include "base/one_line.h"
-#include "cli/core/commands.h"
+#include "cli/core/api_cmd.h"
 #include "cli/exec/tty_session.h"
+
+struct enter_opts {
+	struct api_cmd a;
+	const char *template, *workdir;
+	struct session_limits limits;
+	bool fresh, no_keys;
+};
 
 /* ---- the session ----------------------------------------------------------------------------- */
 
@@ -21,48 +28,45 @@ static const char *own_name(void)
 	return p ? p->pw_name : user && *user ? user : "me";
 }
 
-/* In one line, and only what is worth it. The reason may be anybody's words. */
-static void say_entered(const struct api_cmd *a, const char *key, const json_t *e)
+/* The cause may quote a guest, so it is printed as one line. */
+static void print_outcome(const struct api_cmd *a, const char *name, const char *outcome, bool lost,
+			  const char *cause)
 {
 	char why[256];
 
-	one_line_print(api_cmd_text(e, "cause.text"), why, sizeof(why));
-	if (json_is_true(json_object_get(e, "state_lost")))
-		fprintf(stderr, "lodge: %s began anew, its earlier files are gone%s%s\n", key,
+	one_line_print(cause, why, sizeof(why));
+	if (lost)
+		fprintf(stderr, "lodge: %s was recreated; its earlier files were lost%s%s\n", name,
 			*why ? ": " : "", why);
 	else if (a->quiet)
 		return;
-	else if (api_cmd_is(e, "outcome", "created"))
-		fprintf(stderr, "lodge: %s is new\n", key);
-	else if (api_cmd_is(e, "outcome", "resumed"))
-		fprintf(stderr, "lodge: %s slept; its files are there, its processes are not\n",
-			key);
+	else if (strcmp(outcome, "created") == 0)
+		fprintf(stderr, "lodge: created %s\n", name);
+	else if (strcmp(outcome, "resumed") == 0)
+		fprintf(stderr, "lodge: resumed %s: it kept its files, but not its processes\n",
+			name);
 }
 
-/* An id is never made. */
+/* Creates the session of a key if needed; never that of an id. */
 static int get_session(struct api_cmd *a, const char *ref, struct err *err)
 {
 	auto_json json_t *body = json_object(), *entered = NULL;
 
-	if (api_cmd_put(body, "template", a->template) < 0)
-		return api_cmd_wrong(a, err, "--template: no text (UTF-8)");
-	if (api_cmd_put_limits(a, body, err) < 0)
+	if (api_cmd_fill(a, body, err) < 0)
 		return -1;
 	if (strncmp(ref, "ses_", 4) == 0)
 		return json_object_size(body)
-			       ? api_cmd_wrong(
-					 a, err,
-					 "%.160s: a session that is there does not change: leave "
-					 "the template and limits out",
-					 ref)
+			       ? api_cmd_misuse(a, err,
+						"%.160s: --template and limits apply only to a new "
+						"session",
+						ref)
 			       : 0;
-	if (api_cmd_check_key(a, "SESSION", ref + 4, err) < 0)
+	if (api_cmd_check_key(a, "SESSION", ref + 4, err) < 0 ||
+	    api_cmd_put(a, body, "key", "SESSION", ref + 4, err) < 0 ||
+	    client_call(a->client, "POST", "/v1/sessions", body, &entered, err) < 0)
 		return -1;
-	if (api_cmd_put(body, "key", ref + 4) < 0)
-		return api_cmd_wrong(a, err, "the key is not UTF-8");
-	if (client_call(a->client, "POST", "/v1/sessions", body, &entered, err) < 0)
-		return -1;
-	say_entered(a, ref + 4, entered);
+	print_outcome(a, ref + 4, member_text(entered, "outcome"),
+		      member_true(entered, "state_lost"), member_text(entered, "cause.text"));
 	return 0;
 }
 
@@ -72,12 +76,12 @@ static bool is_shell(const json_t *x)
 {
 	const json_t *c = json_object_get(x, "command");
 
-	return api_cmd_is(x, "state", "running") && json_array_size(c) == 2 &&
-	       api_cmd_is(json_array_get(c, 0), "", "bash") &&
-	       api_cmd_is(json_array_get(c, 1), "", "-l");
+	return member_is(x, "state", "running") && json_array_size(c) == 2 &&
+	       member_is(json_array_get(c, 0), "", "bash") &&
+	       member_is(json_array_get(c, 1), "", "-l");
 }
 
-/* The newest that was entered and left; only a terminal can be resized. */
+/* The newest shell with a terminal: only that can be resized. */
 static int find_shell(struct api_cmd *a, struct exec_job *j, char ret[JOB_ID], struct err *err)
 {
 	auto_json json_t *all = NULL;
@@ -91,7 +95,7 @@ static int find_shell(struct api_cmd *a, struct exec_job *j, char ret[JOB_ID], s
 	json_array_foreach (all, i, x) {
 		if (!is_shell(x))
 			continue;
-		snprintf(j->id, sizeof(j->id), "%s", api_cmd_text(x, "exec_id"));
+		snprintf(j->id, sizeof(j->id), "%s", member_text(x, "exec_id"));
 		if (exec_job_resize(j))
 			memcpy(ret, j->id, JOB_ID);
 	}
@@ -104,16 +108,17 @@ static int start_command(struct api_cmd *a, struct exec_job *j, char **words, st
 
 	if (!body)
 		return err_sys(err, ENOMEM, "command");
-	if (api_cmd_put(body, "cwd", a->workdir) < 0)
-		return api_cmd_wrong(a, err, "--workdir: no text (UTF-8)");
+	if (api_cmd_put(a, body, "cwd", "--workdir", ((struct enter_opts *)a)->workdir, err) < 0)
+		return -1;
 	return exec_job_put_words(a, body, words, err) < 0 ? -1
 							   : exec_job_start(j, body, NULL, err);
 }
 
-/* What the screen is to show: a command, a shell that runs, or a new one where it is wanted. */
-static int choose(struct api_cmd *a, struct tty_session *s, char **words, char query[ASK_PATH],
-		  struct err *err)
+/* Chooses the command to connect to: COMMAND, a running shell, or a new one. */
+static int choose_command(struct api_cmd *a, struct tty_session *s, char **words,
+			  char query[API_PATH], struct err *err)
 {
+	const struct enter_opts *o = (struct enter_opts *)a;
 	struct exec_job j = { .client = a->client };
 
 	snprintf(j.ref, sizeof(j.ref), "%s", s->ref);
@@ -124,51 +129,51 @@ static int choose(struct api_cmd *a, struct tty_session *s, char **words, char q
 		s->from_start = true;
 		return 0;
 	}
-	if (a->workdir) {
+	if (o->workdir) {
 		s->query = query;
-		return client_path(query, ASK_PATH, err, "&cwd=%s", a->workdir);
+		return client_path(query, API_PATH, err, "&cwd=%s", o->workdir);
 	}
-	return a->fresh ? 0 : find_shell(a, &j, s->id, err);
+	return o->fresh ? 0 : find_shell(a, &j, s->id, err);
 }
 
-static void say_keys(const struct api_cmd *a, const struct tty_session *s, bool back,
-		     const char *outcome)
+static void print_keys(const struct api_cmd *a, const struct tty_session *s, bool back,
+		       const char *outcome)
 {
 	if (a->quiet)
 		return;
-	if (strcmp(outcome, "resumed") == 0)
-		fprintf(stderr, "lodge: %s slept; its files are there, its processes are not\n",
-			s->ref);
-	if (strcmp(outcome, "replaced") == 0)
-		fprintf(stderr, "lodge: %s began anew, its earlier files are gone\n", s->ref);
-	if (isatty(STDIN_FILENO) && !a->no_keys)
-		fprintf(stderr, "lodge: %s" SCREEN_KEYS " leaves it running\n",
-			back ? "back in the shell; " : "");
+	print_outcome(a, s->ref, outcome, strcmp(outcome, "replaced") == 0, "");
+	if (isatty(STDIN_FILENO) && !s->no_keys)
+		fprintf(stderr, "lodge: %s" TTY_DETACH_KEYS " detaches and leaves it running\n",
+			back ? "reconnected to the shell; " : "");
 }
 
 static int run(struct api_cmd *a, struct err *err)
 {
-	char ref[WHERE_REF], query[ASK_PATH], outcome[32];
+	char ref[TARGET_REF], query[API_PATH], outcome[32];
 	auto_fini(tty_session_fini) struct tty_session s = {
-		.client = a->client, .ref = ref, .no_keys = a->no_keys, .signals = -1
+		.client = a->client,
+		.ref = ref,
+		.no_keys = ((struct enter_opts *)a)->no_keys,
+		.signals = -1
 	};
-	enum screen_end end = SCREEN_EXIT;
+	enum tty_end end = TTY_EXIT;
 	bool back;
-	char **words = a->argv[a->argc] ? a->argv + a->argc + 1 : NULL; /* behind the dashes */
+	char **words = a->argv[a->argc] ? a->argv + a->argc + 1 : NULL; /* after -- */
 	int status = 0;
 
 	words = words && *words ? words : NULL;
 	if (target_ref(a->argc ? a->argv[0] : own_name(), ref, err) < 0 ||
-	    get_session(a, ref, err) < 0 || choose(a, &s, words, query, err) < 0)
+	    get_session(a, ref, err) < 0 || choose_command(a, &s, words, query, err) < 0)
 		return -1;
 	back = *s.id && !words;
 	if (tty_session_open(&s, outcome, err) < 0)
 		return -1;
-	say_keys(a, &s, back, outcome);
+	print_keys(a, &s, back, outcome);
 	if (tty_session_run(&s, &end, &status, err) < 0)
 		return -1;
-	if (end != SCREEN_EXIT)
-		fprintf(stderr, "\r\nlodge: left; it goes on (lodge %s %s%s%s)\n",
+	if (end != TTY_EXIT)
+		fprintf(stderr,
+			"\r\nlodge: detached; it keeps running (reconnect: lodge %s %s%s%s)\n",
 			words ? "attach" : "enter", ref + (ref[0] == 'k' ? 4 : 0), words ? " " : "",
 			words ? s.id : "");
 	return status;
@@ -177,45 +182,39 @@ static int run(struct api_cmd *a, struct err *err)
 /* ---- the command line ------------------------------------------------------------------------ */
 
 static const struct cli_option options[] = {
-	{ "template", 0, "NAME", ask_template, "what a new session starts from (default: host)" },
-	LIMIT_OPT_MAIN(ask_memory, ask_cpus, ask_pids, ask_disk),
-	{ "workdir", 'w', "PATH", ask_workdir,
-	  "working directory of COMMAND, or of another shell" },
-	{ "new", 0, NULL, ask_fresh, "another shell, even if one runs" },
-	{ "no-detach-keys", 0, NULL, ask_no_keys, "everything typed goes to the shell" },
-	{ "quiet", 'q', NULL, ask_quiet, "say nothing but errors" },
-	WHERE_OPT_TABLE,
+	CLI_SECTION("Shell"),
+	{ "workdir", 'w', "DIR", CLI_TEXT, offsetof(struct enter_opts, workdir),
+	  "start COMMAND or a new shell in this directory" },
+	{ "new", 0, NULL, CLI_FLAG, offsetof(struct enter_opts, fresh),
+	  "start a new shell even if one is running" },
+	{ "no-detach-keys", 0, NULL, CLI_FLAG, offsetof(struct enter_opts, no_keys),
+	  "send every key to the shell" },
+	OPTION_QUIET("print only errors"),
+	CLI_SECTION("New session"),
+	{ "template", 0, "NAME", CLI_TEXT, offsetof(struct enter_opts, template),
+	  "template to start from (host)", "template" },
+	CLI_INCLUDE(session_limit_options, offsetof(struct enter_opts, limits)),
+	CLI_INCLUDE(target_options, 0),
 	{ NULL },
 };
 
-/* Words behind -- are a command; cli_option_parse() would take the dashes away. */
-static int before_dashes(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "--") == 0)
-			return i;
-	return argc;
-}
-
-int cmd_enter(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge enter",
-			 .usage = "[OPTION...] [SESSION] [-- COMMAND [ARGUMENT...]]",
-			 .summary = "A shell in a session, which is made if it is not there, and "
-				    "resumed if it sleeps.",
-			 .opts = options,
-			 .more = "SESSION is a key, or an id (ses_...); default: your "
-				 "name. Limits are those of a\nsession that is made; one that is "
-				 "there does not change.\n\n" SCREEN_KEYS
-				 " leaves the shell running; entering again comes back to it, with "
-				 "the\nlast of its output. ctrl-] twice sends one ctrl-]. Exit "
-				 "status: the shell's; 128+N\nwhen killed by signal N; 0 after "
-				 "leaving; 125 when lodge failed.\n" },
-		.most = 1,
-		.failed = CLI_EXIT_FAILED,
-		.run = run,
-	};
-
-	return api_cmd_main(&command, before_dashes(argc, argv), argv);
-}
+const struct command cmd_enter = {
+	.name = "enter",
+	.usage = "[OPTION...] [SESSION] [-- COMMAND [ARG...]]",
+	.summary = "open a shell in a session, creating it if needed",
+	.about = "SESSION is a key (alice) or an id (ses_...); the default is your user name. A\n"
+		 "hibernated session is resumed first.\n",
+	.options = options,
+	.more = "Press " TTY_DETACH_KEYS
+		" to detach and leave the shell running; `lodge enter` reconnects to it.\n"
+		"Press ctrl-] twice to send one ctrl-].\n\n"
+		"Exit status\n"
+		"  the shell's own, or 128+N if signal N killed it\n"
+		"  0    detached\n"
+		"  125  lodge failed\n",
+	.size = sizeof(struct enter_opts),
+	.most = 1,
+	.failed = CLI_EXIT_FAILED,
+	.keeps_dashes = true,
+	.run = run,
+};

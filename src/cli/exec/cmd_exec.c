@@ -5,36 +5,40 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/core/commands.h"
-#include "cli/exec/tty_session.h"
 #include "cli/core/terminal.h"
+#include "cli/exec/tty_session.h"
 
-/* ---- what is wanted -------------------------------------------------------------------------- */
+struct exec_opts {
+	struct api_cmd a;
+	const char *script, *workdir, *user, *timeout;
+	json_t *env; /* NULL: none */
+	bool tty, interactive, detach;
+};
 
-/* Of a terminal only when asked for: the reader may be the shell that started us. */
-static bool wants_stdin(const struct api_cmd *a)
+/* ---- the request ----------------------------------------------------------------------------- */
+
+/* A terminal is read only with -i: it may belong to the shell that started lodge. */
+static bool sends_stdin(const struct exec_opts *o)
 {
-	return a->interactive || (!a->detach && !isatty(STDIN_FILENO) && !terminal_no_input());
+	return o->interactive || (!o->detach && !isatty(STDIN_FILENO) && !terminal_no_input());
 }
 
-static int fill_body(struct api_cmd *a, json_t *body, struct err *err)
+static int fill_body(struct exec_opts *o, json_t *body, struct err *err)
 {
-	if (api_cmd_put(body, "command", a->script) < 0 ||
-	    api_cmd_put(body, "cwd", a->workdir) < 0 || api_cmd_put(body, "user", a->user) < 0)
-		return api_cmd_wrong(a, err, "an option is no text (UTF-8)");
-	if (json_object_set_new(body, "stdin_open", json_boolean(a->tty || wants_stdin(a))) < 0 ||
-	    (a->env && json_object_set(body, "env", a->env) < 0) ||
-	    (a->tty && json_object_set_new(body, "pty", exec_job_size()) < 0))
-		return err_sys(err, ENOMEM, "command");
-	if (!a->script && exec_job_put_words(a, body, a->argv + 1, err) < 0)
+	if (!o->timeout)
+		o->timeout = "0";
+	if (api_cmd_fill(&o->a, body, err) < 0)
 		return -1;
-	return api_cmd_put_ms(a, body, "timeout_ms", "--timeout", a->timeout ? a->timeout : "0",
-			      err);
+	if (json_object_set_new(body, "stdin_open", json_boolean(o->tty || sends_stdin(o))) < 0 ||
+	    (o->env && json_object_set(body, "env", o->env) < 0) ||
+	    (o->tty && json_object_set_new(body, "pty", exec_job_size()) < 0))
+		return err_sys(err, ENOMEM, "command");
+	return o->script ? 0 : exec_job_put_words(&o->a, body, o->a.argv + 1, err);
 }
 
-/* ---- the three ways -------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
-static int leave_it(struct api_cmd *a, struct exec_job *j, json_t *body, struct err *err)
+static int run_detached(struct api_cmd *a, struct exec_job *j, json_t *body, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 
@@ -46,19 +50,19 @@ static int leave_it(struct api_cmd *a, struct exec_job *j, json_t *body, struct 
 	return 0;
 }
 
-static int on_terminal(struct exec_job *j, json_t *body, struct err *err)
+static int run_on_terminal(struct exec_job *j, json_t *body, struct err *err)
 {
 	return exec_job_start(j, body, NULL, err) < 0 ? -1 : tty_session_job(j, true, err);
 }
 
 static int on_start(struct exec_job *j, void *arg, struct err *err)
 {
-	struct api_cmd *a = arg;
+	struct exec_opts *o = arg;
 
-	a->threads = true;
+	o->a.threads = true;
 	if (exec_job_catch(j, err) < 0)
 		return -1;
-	return wants_stdin(a) ? exec_job_feed(j, err) : 0;
+	return sends_stdin(o) ? exec_job_feed(j, err) : 0;
 }
 
 static const char *program(const struct api_cmd *a)
@@ -66,36 +70,34 @@ static const char *program(const struct api_cmd *a)
 	return a->argc > 1 ? a->argv[1] : NULL;
 }
 
-/* Of a program that is not there nobody else says so. */
-static void say_missing(const struct api_cmd *a, const struct exec_job *j, int status)
+/* A status of 126 or 127 without any output usually comes from a missing program. */
+static void explain_status(const struct api_cmd *a, const struct exec_job *j, int status)
 {
 	if (!program(a) || j->at[JOB_OUT] || j->at[JOB_ERR])
 		return;
 	if (status == CLI_EXIT_NOT_FOUND)
-		fprintf(stderr, "lodge: %s: exit status 127, as of a program that is not there\n",
-			program(a));
+		fprintf(stderr, "lodge: %s: exit status 127 (command not found?)\n", program(a));
 	if (status == CLI_EXIT_NOT_EXECUTABLE)
-		fprintf(stderr, "lodge: %s: exit status 126, as of what cannot be executed\n",
-			program(a));
+		fprintf(stderr, "lodge: %s: exit status 126 (not executable?)\n", program(a));
 }
 
-static int in_front(struct api_cmd *a, struct exec_job *j, json_t *body, struct err *err)
+static int run_attached(struct api_cmd *a, struct exec_job *j, json_t *body, struct err *err)
 {
 	int status;
 
 	j->keep = a->json;
-	j->timeout_ms = (uint32_t)api_cmd_number(body, "timeout_ms");
+	j->timeout_ms = (uint32_t)member_number(body, "timeout_ms");
 	if (exec_job_stream(j, body, on_start, a, err) < 0)
 		return -1;
 	status = exec_job_status(j->end);
 	if (a->json)
-		return exec_job_say_kept(j, err) < 0 ? -1 : status;
-	exec_job_remark(j);
-	say_missing(a, j, status);
+		return exec_job_write_json(j, err) < 0 ? -1 : status;
+	exec_job_explain(j);
+	explain_status(a, j, status);
 	return status;
 }
 
-/* lodged puts the command's name first when it cannot be started. */
+/* An error that begins with the name of the command means that it cannot be started. */
 static int failure_status(const struct api_cmd *a, const struct err *err)
 {
 	size_t n = program(a) ? strlen(program(a)) : 0;
@@ -110,16 +112,17 @@ static int failure_status(const struct api_cmd *a, const struct err *err)
 
 static int run(struct api_cmd *a, struct err *err)
 {
-	static struct exec_job j; /* threads have it to the end */
+	static struct exec_job j; /* threads use it until the process exits */
+	struct exec_opts *o = (struct exec_opts *)a;
 	auto_json json_t *body = json_object();
 	int status;
 
 	j.client = a->client;
-	if (target_ref(a->argv[0], j.ref, err) < 0 || fill_body(a, body, err) < 0)
+	if (target_ref(a->argv[0], j.ref, err) < 0 || fill_body(o, body, err) < 0)
 		return -1;
-	status = a->detach ? leave_it(a, &j, body, err)
-		 : a->tty  ? on_terminal(&j, body, err)
-			   : in_front(a, &j, body, err);
+	status = o->detach ? run_detached(a, &j, body, err)
+		 : o->tty  ? run_on_terminal(&j, body, err)
+			   : run_attached(a, &j, body, err);
 	if (status < 0)
 		a->failed = failure_status(a, err);
 	return status;
@@ -127,64 +130,96 @@ static int run(struct api_cmd *a, struct err *err)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static const struct cli_option options[] = {
-	{ "command", 'c', "TEXT", ask_script, "bash text to run instead of COMMAND" },
-	{ "workdir", 'w', "PATH", ask_workdir, "working directory inside" },
-	{ "env", 0, "NAME=VALUE", ask_env, "set a variable; may be repeated" },
-	{ "user", 0, "USER", ask_user, "run as this user inside: name or uid[:gid]" },
-	{ "timeout", 0, "TIME", ask_timeout,
-	  "end everything after 30s, 500ms, 2h (default: never)" },
-	{ "tty", 't', NULL, ask_tty, "give it a terminal" },
-	{ "interactive", 'i', NULL, ask_interactive, "pass stdin on even from a terminal" },
-	{ "detach", 'd', NULL, ask_detach, "do not wait: say its id, and leave it running" },
-	{ "json", 0, NULL, ask_json, "one JSON object instead of the output" },
-	WHERE_OPT_TABLE,
-	{ NULL },
-};
+static int set_env(void *at, const char *name, const char *value, struct err *err)
+{
+	json_t **env = at;
+	const char *eq = strchr(value, '=');
 
-static int check(struct api_cmd *a, struct err *err);
+	if (!eq || eq == value)
+		return err_set(err, ERR_INVALID, "%s %.60s: must be NAME=VALUE", name, value);
+	if (!*env)
+		*env = json_object();
+	return json_object_setn_new(*env, value, (size_t)(eq - value), json_string(eq + 1)) < 0
+		       ? err_set(err, ERR_INVALID, "%s: value is not valid UTF-8", name)
+		       : 0;
+}
 
-static const struct api_cmd_command command = {
-	.opt = { .name = "lodge exec",
-		 .usage = "[OPTION...] SESSION [--] COMMAND [ARGUMENT...]\n"
-			  "       lodge exec [OPTION...] SESSION -c TEXT",
-		 .summary = "Runs a command in a session, which is resumed if it sleeps.",
-		 .opts = options,
-		 .more = "SESSION is a key, or an id (ses_...). ctrl-c interrupts the command; "
-			 "twice leaves it.\n"
-			 "Exit status: the command's; 128+N when killed by signal N; 124 after "
-			 "--timeout;\n"
-			 "125 when lodge failed; 126 COMMAND cannot be executed; 127 it is not "
-			 "there.\n",
-		 .stops_at_operand = true },
-	.least = 1,
-	.most = -1,
-	.failed = CLI_EXIT_FAILED,
-	.misused = CLI_EXIT_FAILED,
-	.new_helps = true,
-	.check = check,
-	.run = run,
-};
+static void fini(struct api_cmd *a)
+{
+	json_decref(((struct exec_opts *)a)->env);
+}
 
-/* Options may also come between the session and the command. */
+/* Options may also stand between the session and the command. */
 static int check(struct api_cmd *a, struct err *err)
 {
+	const struct exec_opts *o = (struct exec_opts *)a;
 	char *session = a->argv[0];
-	int first, n = cli_option_parse(&command.opt, a->argc, a->argv, a, &first, err);
+	int first, n = cli_option_parse(a->cmd, a->argc, a->argv, a, &first, err);
 
 	if (n)
 		return n;
 	a->argc -= first - 1;
 	a->argv += first - 1;
 	a->argv[0] = session;
-	if (!a->script && a->argc == 1)
-		return err_set(err, ERR_INVALID, "exec: no command (try lodge exec --help)");
-	if (a->script && a->argc > 1)
-		return err_set(err, ERR_INVALID, "exec: either -c or a command");
+	if (!o->script && a->argc == 1)
+		return err_set(err, ERR_INVALID,
+			       "exec: COMMAND is missing (try lodge exec --help)");
+	if (o->script && a->argc > 1)
+		return err_set(err, ERR_INVALID, "exec: use either -c or COMMAND, not both");
 	return 0;
 }
 
-int cmd_exec(int argc, char **argv)
-{
-	return api_cmd_main(&command, argc, argv);
-}
+static const struct cli_option options[] = {
+	CLI_SECTION("Command"),
+	{ "command", 'c', "SCRIPT", CLI_ANY, offsetof(struct exec_opts, script),
+	  "run a bash script", "command" },
+	{ "workdir", 'w', "DIR", CLI_TEXT, offsetof(struct exec_opts, workdir),
+	  "working directory in the sandbox", "cwd" },
+	{ "env", 0, "NAME=VALUE", CLI_SET, offsetof(struct exec_opts, env),
+	  "set a variable (repeatable)", .set = set_env },
+	{ "user", 0, "USER", CLI_TEXT, offsetof(struct exec_opts, user),
+	  "user in the sandbox: name, uid[:gid]", "user" },
+	{ "timeout", 0, "TIME", CLI_MS, offsetof(struct exec_opts, timeout),
+	  "kill it after TIME, as 30s (never)", "timeout_ms" },
+	CLI_SECTION("Input and output"),
+	{ "interactive", 'i', NULL, CLI_FLAG, offsetof(struct exec_opts, interactive),
+	  "send input even from a terminal" },
+	{ "tty", 't', NULL, CLI_FLAG, offsetof(struct exec_opts, tty), "allocate a terminal" },
+	{ "detach", 'd', NULL, CLI_FLAG, offsetof(struct exec_opts, detach),
+	  "print its id and return at once" },
+	OPTION_JSON("print output and result as JSON"),
+	CLI_INCLUDE(target_options, 0),
+	{ NULL },
+};
+
+const struct command cmd_exec = {
+	.name = "exec",
+	.usage = "[OPTION...] SESSION [--] COMMAND [ARG...]\n"
+		 "       lodge exec [OPTION...] SESSION -c SCRIPT",
+	.summary = "run a command in a session",
+	.about = "A hibernated session is resumed first. SESSION is a key (alice) or an id\n"
+		 "(ses_...).\n",
+	.options = options,
+	.more = "Ctrl-C interrupts the command. A second Ctrl-C detaches from it and leaves it\n"
+		"running.\n\n"
+		"Examples\n"
+		"  lodge exec build -- make -j4\n"
+		"  lodge exec build -c 'make test 2>&1 | tail'\n"
+		"  tar c src | lodge exec build -- tar x\n\n"
+		"Exit status\n"
+		"  the command's own, or 128+N if signal N killed it\n"
+		"  124  --timeout expired\n"
+		"  125  lodge failed\n"
+		"  126  COMMAND is not executable\n"
+		"  127  COMMAND was not found\n",
+	.size = sizeof(struct exec_opts),
+	.least = 1,
+	.most = -1,
+	.failed = CLI_EXIT_FAILED,
+	.misused = CLI_EXIT_FAILED,
+	.stops_at_operand = true,
+	.new_helps = true,
+	.check = check,
+	.run = run,
+	.fini = fini,
+};

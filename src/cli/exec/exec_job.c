@@ -31,7 +31,7 @@ int exec_job_path(const struct exec_job *j, const char *tail, char ret[JOB_PATH]
 		return -1;
 	n = strlen(ret);
 	if ((size_t)snprintf(ret + n, JOB_PATH - n, "%s", tail) >= JOB_PATH - n)
-		return err_set(err, ERR_INVALID, "a name is too long");
+		return err_set(err, ERR_INVALID, "path is too long");
 	return 0;
 }
 
@@ -43,7 +43,8 @@ int exec_job_put_words(struct api_cmd *a, json_t *body, char **words, struct err
 		return err_sys(err, ENOMEM, "command");
 	for (; *words; words++)
 		if (json_array_append_new(argv, json_string(*words)) < 0)
-			return api_cmd_wrong(a, err, "\"%.60s\" is not UTF-8", *words);
+			return api_cmd_misuse(a, err, "argument \"%.60s\" is not valid UTF-8",
+					      *words);
 	return 0;
 }
 
@@ -60,13 +61,13 @@ int exec_job_start(struct exec_job *j, json_t *body, json_t **ret, struct err *e
 	snprintf(j->id, sizeof(j->id), "%s",
 		 json_string_value(json_object_get(answer, "exec_id")) ?: "");
 	if (!*j->id)
-		return err_set(err, ERR_UNAVAILABLE, "the answer has no exec_id");
+		return err_set(err, ERR_UNAVAILABLE, "unexpected response: no exec_id");
 	if (ret)
 		*ret = steal_ptr(&answer);
 	return 0;
 }
 
-int exec_job_look(struct exec_job *j, json_t **ret, struct err *err)
+int exec_job_get(struct exec_job *j, json_t **ret, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	json_t *record;
@@ -77,7 +78,8 @@ int exec_job_look(struct exec_job *j, json_t **ret, struct err *err)
 		return -1;
 	record = json_object_get(answer, "exec");
 	if (!json_is_object(record))
-		return err_set(err, ERR_UNAVAILABLE, "the answer has no record of the command");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "unexpected response: no record of the command");
 	*ret = json_incref(record);
 	return 0;
 }
@@ -96,7 +98,7 @@ int exec_job_signal(const struct exec_job *j, const char *signal, struct err *er
 	char path[JOB_PATH];
 
 	if (json_object_set_new(body, "signal", signal_value(signal)) < 0)
-		return err_set(err, ERR_INVALID, "signal: \"%.32s\" is none", signal);
+		return err_set(err, ERR_INVALID, "unknown signal \"%.32s\"", signal);
 	if (exec_job_path(j, "/signal", path, err) < 0)
 		return -1;
 	return client_call(j->client, "POST", path, body, NULL, err);
@@ -138,17 +140,17 @@ int exec_job_status(const json_t *end)
 		return SIGNAL_BASE + (int)json_integer_value(signal);
 	if (json_is_integer(code))
 		return (int)json_integer_value(code);
-	return CLI_EXIT_FAILED; /* nobody knows */
+	return CLI_EXIT_FAILED; /* unknown */
 }
 
 static uint64_t limit_of(const json_t *session, const char *path)
 {
-	int64_t n = api_cmd_number(session, path);
+	int64_t n = member_number(session, path);
 
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-/* What the session may have; 0 where that cannot be asked any more. */
+/* The limits of its session; 0: unknown. */
 static struct limits limits_of(const struct exec_job *j)
 {
 	auto_json json_t *answer = NULL;
@@ -165,7 +167,7 @@ static struct limits limits_of(const struct exec_job *j)
 	};
 }
 
-void exec_job_remark(const struct exec_job *j)
+void exec_job_explain(const struct exec_job *j)
 {
 	const json_t *hits = json_object_get(j->end, "limits");
 	struct limits limits = { 0 };
@@ -174,14 +176,16 @@ void exec_job_remark(const struct exec_job *j)
 
 	if (json_array_size(hits))
 		limits = limits_of(j);
-	/* whether output is missing here, only whoever read it knows */
+	/* the reader knows itself whether output is missing */
 	json_array_foreach (hits, i, hit)
-		if (!api_cmd_is(hit, "", "LIMIT_OUTPUT"))
-			limit_note_print(api_cmd_text(hit, ""), &limits, j->timeout_ms);
+		if (!member_is(hit, "", "LIMIT_OUTPUT"))
+			limit_note_print(member_text(hit, ""), &limits, j->timeout_ms);
 	if (j->gap)
-		fputs("lodge: LIMIT_OUTPUT: some of the output was dropped before it was read\n",
+		fputs("lodge: LIMIT_OUTPUT: some output was discarded before lodge could read it\n",
 		      stderr);
 	if (has(j->end, "lost") ||
 	    !strcmp(json_string_value(json_object_get(j->end, "state")) ?: "", "lost"))
-		fputs("lodge: its sandbox went away before anybody knew how it ended\n", stderr);
+		fputs("lodge: the sandbox ended while the command was running; its result is "
+		      "unknown\n",
+		      stderr);
 }

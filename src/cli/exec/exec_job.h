@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One command of a session: started, followed, fed and ended over the daemon's interface. It does
- * not notice that connections break: its output has offsets, by which it is read on. */
+/* One command of a session, over the API. It survives broken connections: its output has offsets,
+ * and reading continues where it stopped. */
 #ifndef LODGE_CLI_EXEC_EXEC_JOB_H
 #define LODGE_CLI_EXEC_EXEC_JOB_H
 
@@ -11,16 +11,16 @@ enum { JOB_OUT, JOB_ERR, JOB_STREAMS };
 
 struct exec_job {
 	struct client *client;
-	char ref[WHERE_REF]; /* of the session */
+	char ref[TARGET_REF]; /* of the session */
 	char id[JOB_ID];
-	uint64_t at[JOB_STREAMS]; /* read so far */
-	bool keep; /* the output is collected, and not written out */
+	uint64_t at[JOB_STREAMS]; /* bytes read */
+	bool keep; /* collect the output instead of writing it */
 	struct job_text {
 		char *bytes;
 		size_t len, capacity;
 	} kept[JOB_STREAMS];
-	bool gap; /* some of the output was dropped before it was read */
-	uint32_t timeout_ms; /* that it was given; 0: not known */
+	bool gap; /* output was discarded before it was read */
+	uint32_t timeout_ms; /* 0: unknown */
 	json_t *end; /* the record of how it ended */
 };
 void exec_job_fini(struct exec_job *j); /* not the client */
@@ -28,38 +28,38 @@ void exec_job_fini(struct exec_job *j); /* not the client */
 /* "/v1/sessions/REF/execs/ID" and what follows. */
 int exec_job_path(const struct exec_job *j, const char *tail, char ret[JOB_PATH], struct err *err);
 
-/* A program and its arguments into the body of an exec; NULL ends them. */
+/* Puts a program and its arguments, which NULL ends, into the body of an exec. */
 int exec_job_put_words(struct api_cmd *a, json_t *body, char **words, struct err *err);
-/* POST exec in the background; *ret is the answer. */
+/* Starts it in the background; *ret is the answer. */
 int exec_job_start(struct exec_job *j, json_t *body, json_t **ret, struct err *err);
-/* The same as a stream that is read to its end, by offsets where it breaks. `started` is called
- * when its id is known. */
+/* Starts it and reads its output to the end: as a stream, and by offsets after that breaks. Calls
+ * `started` when its id is known. */
 typedef int exec_job_started_fn(struct exec_job *j, void *arg, struct err *err);
 int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *started, void *arg,
 		    struct err *err);
-/* Reads on from j->at; without `wait` only what is there. With the end of the command j->end. */
+/* Reads from j->at on; without `wait` only what exists. Sets j->end when the command ended. */
 int exec_job_follow(struct exec_job *j, bool wait, struct err *err);
 
-/* Its record; also whether the session has it. */
-int exec_job_look(struct exec_job *j, json_t **ret, struct err *err);
+/* Gets its record. */
+int exec_job_get(struct exec_job *j, json_t **ret, struct err *err);
 /* By the name or number of a signal. */
 int exec_job_signal(const struct exec_job *j, const char *signal, struct err *err);
-/* {"rows": ..., "cols": ...} of the terminal here. */
+/* {"rows": ..., "cols": ...} of the local terminal. */
 json_t *exec_job_size(void);
-/* To that size. False: it has no terminal, or has ended. */
+/* Resizes its terminal to that. False: it has none, or has ended. */
 bool exec_job_resize(const struct exec_job *j);
 
-/* Standard input to the command, in a thread of its own, to its end. Threads have the job until the
- * process ends: it is none of a frame, and ask.h's `threads` is set. */
+/* Sends standard input to the command, to its end, in a thread. The thread uses the job until the
+ * process exits, so the job must be static, and api_cmd.threads set. */
 int exec_job_feed(struct exec_job *j, struct err *err);
-/* SIGINT, SIGQUIT and SIGTERM go to the command from now on; a second one leaves it alone. */
+/* Forwards SIGINT, SIGQUIT and SIGTERM to the command from now on; a second one detaches. */
 int exec_job_catch(struct exec_job *j, struct err *err);
 
-/* lodge's exit status for a record of how one ended, and what there is to say about it. */
+/* The exit status of lodge for the record of an ended command; explains limits on stderr. */
 int exec_job_status(const json_t *end);
-void exec_job_remark(const struct exec_job *j);
+void exec_job_explain(const struct exec_job *j);
 
-/* --json of a command that was kept: its record with the output. */
-int exec_job_say_kept(struct exec_job *j, struct err *err);
+/* Prints the record with the collected output. */
+int exec_job_write_json(struct exec_job *j, struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command's standard input, and the signals of who waits for it: each in a thread, because both
- * come while the output is read. They end with the process. */
+/* Sends standard input and forwards signals to a command, each in a thread, because the main thread
+ * reads its output. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,15 +22,14 @@ static int start_thread(void *(*run)(void *), struct exec_job *j, struct err *er
 	int r = pthread_create(&thread, NULL, run, j);
 
 	if (r)
-		return err_sys(err, r, "a thread");
+		return err_sys(err, r, "thread");
 	pthread_detach(thread);
 	return 0;
 }
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
-/* A daemon that does not even listen, or look, has taken nothing: only then the same is sent
- * again. */
+/* Retries only if the service certainly received nothing: input must not be sent twice. */
 static int send_piece(struct exec_job *j, const char *bytes, size_t len, struct err *err)
 {
 	char path[JOB_PATH];
@@ -53,19 +52,19 @@ static int send_piece(struct exec_job *j, const char *bytes, size_t len, struct 
 	return 0;
 }
 
-/* One that reads no more, or has ended, is not wrong. */
+/* That the command closed its input, or ended, is no error. */
 static void fail_input(struct exec_job *j, const struct err *err)
 {
 	if (err->code == ERR_CONFLICT || err->code == ERR_NOT_FOUND)
 		return;
 	fprintf(stderr,
-		"lodge: input: %s; how much of it the command has is not known\n"
-		"lodge: left; the command goes on (lodge attach %s %s)\n",
+		"lodge: input: %s; how much of it the command received is unknown\n"
+		"lodge: detached; the command keeps running (reconnect: lodge attach %s %s)\n",
 		err->msg, j->ref, j->id);
 	_exit(CLI_EXIT_FAILED);
 }
 
-/* Also from a pipe that the other side made non-blocking for both. */
+/* Works also if another process made the pipe non-blocking. */
 static ssize_t read_input(char buf[PIECE])
 {
 	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -76,7 +75,7 @@ static ssize_t read_input(char buf[PIECE])
 	return n;
 }
 
-static void *feed(void *arg)
+static void *send_input(void *arg)
 {
 	struct exec_job *j = arg;
 	auto_free char *buf = malloc(PIECE);
@@ -95,12 +94,12 @@ static void *feed(void *arg)
 
 int exec_job_feed(struct exec_job *j, struct err *err)
 {
-	return start_thread(feed, j, err);
+	return start_thread(send_input, j, err);
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static void caught(sigset_t *set)
+static void fill_signals(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
@@ -109,19 +108,21 @@ static void caught(sigset_t *set)
 	sigaddset(set, SIGHUP);
 }
 
-static void *pass_on(void *arg)
+static void *forward_signals(void *arg)
 {
 	struct exec_job *j = arg;
 	sigset_t set;
 	struct err err;
 	int signo = 0;
 
-	caught(&set);
+	fill_signals(&set);
 	for (bool again = false;; again = true) {
 		if (sigwait(&set, &signo) != 0)
 			continue;
 		if (again || signo == SIGHUP || exec_job_signal(j, sigabbrev_np(signo), &err) < 0) {
-			fprintf(stderr, "lodge: left; the command goes on (lodge attach %s %s)\n",
+			fprintf(stderr,
+				"lodge: detached; the command keeps running (reconnect: "
+				"lodge attach %s %s)\n",
 				j->ref, j->id);
 			_exit(128 + signo);
 		}
@@ -133,7 +134,7 @@ int exec_job_catch(struct exec_job *j, struct err *err)
 {
 	sigset_t set;
 
-	caught(&set);
+	fill_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	return start_thread(pass_on, j, err);
+	return start_thread(forward_signals, j, err);
 }

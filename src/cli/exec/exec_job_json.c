@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command as JSON. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +7,7 @@
 #include "base/json.h"
 #include "cli/exec/exec_job.h"
 
-static json_t *kept(const struct job_text *t, bool text)
+static json_t *to_json(const struct job_text *t, bool text)
 {
 	auto_free char *encoded = NULL;
 
@@ -21,15 +20,15 @@ static json_t *kept(const struct job_text *t, bool text)
 	return json_stringn(encoded, BASE64_ENCODED(t->len));
 }
 
-/* As text where it is, else both streams as base64. */
-int exec_job_say_kept(struct exec_job *j, struct err *err)
+/* Both streams as text, or both as base64 if one is not UTF-8. */
+int exec_job_write_json(struct exec_job *j, struct err *err)
 {
 	const struct job_text *out = &j->kept[JOB_OUT], *error = &j->kept[JOB_ERR];
 	bool text = json_is_utf8(out->bytes, out->len) && json_is_utf8(error->bytes, error->len);
 
 	if (json_object_set_new(j->end, "encoding", json_string(text ? "utf-8" : "base64")) < 0 ||
-	    json_object_set_new(j->end, "stdout", kept(out, text)) < 0 ||
-	    json_object_set_new(j->end, "stderr", kept(error, text)) < 0)
+	    json_object_set_new(j->end, "stdout", to_json(out, text)) < 0 ||
+	    json_object_set_new(j->end, "stderr", to_json(error, text)) < 0)
 		return err_sys(err, ENOMEM, "output");
 	return api_cmd_write_json(j->end, err);
 }

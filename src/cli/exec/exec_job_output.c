@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command writes, without missing or repeating a byte: as a stream while that holds, and by
- * offsets from where it broke. */
+/* Reads the output of a command, every byte exactly once: as a stream, and by offsets after that
+ * breaks. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,17 +17,18 @@
 #include "cli/core/options.h"
 #include "cli/core/retry.h"
 
-enum { WAIT_MS = 30000, RANDOM = 18, ONCE = BASE64_ENCODED(RANDOM) };
+enum { WAIT_MS = 30000, RANDOM = 18, KEY_LENGTH = BASE64_ENCODED(RANDOM) };
 
 DEFINE_AUTO(struct client_stream *, client_close);
 
-/* ---- to whom it goes ------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int keep(struct job_text *t, const char *bytes, size_t len, struct err *err)
 {
 	if (len > JOB_KEEP_MAX - t->len)
-		return err_set(err, ERR_LIMIT,
-			       "the output is longer than 64 MiB: leave --json out");
+		return err_set(
+			err, ERR_LIMIT,
+			"output exceeds 64 MiB, the maximum with --json; run without --json");
 	if (vec_reserve(&t->bytes, &t->capacity, t->len + len) < 0)
 		return err_sys(err, ENOMEM, "output");
 	memcpy(t->bytes + t->len, bytes, len);
@@ -35,7 +36,7 @@ static int keep(struct job_text *t, const char *bytes, size_t len, struct err *e
 	return 0;
 }
 
-/* Whoever does not listen any more ends it, as in a pipe on one machine. */
+/* A closed reader kills the command by SIGPIPE, as in a local pipe. */
 static int write_out(struct exec_job *j, int which, const char *bytes, size_t len, struct err *err)
 {
 	int e = file_write_all(which == JOB_OUT ? STDOUT_FILENO : STDERR_FILENO, bytes, len);
@@ -48,7 +49,7 @@ static int write_out(struct exec_job *j, int which, const char *bytes, size_t le
 	return e < 0 ? err_sys(err, -e, "standard %s", which == JOB_OUT ? "output" : "error") : 0;
 }
 
-/* `at` is where this piece begins; text is base64. */
+/* `at` is the offset of this piece, which is base64. */
 static int emit_text(struct exec_job *j, int which, uint64_t at, const char *text, size_t len,
 		     struct err *err)
 {
@@ -58,7 +59,7 @@ static int emit_text(struct exec_job *j, int which, uint64_t at, const char *tex
 	if (!bytes)
 		return err_sys(err, ENOMEM, "output");
 	if (base64_decode(text, len, bytes, &n) < 0)
-		return err_set(err, ERR_INTERNAL, "the output comes in a form nobody asked for");
+		return err_set(err, ERR_INTERNAL, "unexpected response: output is not base64");
 	j->gap |= at > j->at[which];
 	skip = at < j->at[which] ? (size_t)(j->at[which] - at) : 0;
 	if (skip >= n)
@@ -73,7 +74,7 @@ static int emit_text(struct exec_job *j, int which, uint64_t at, const char *tex
 static int emit(struct exec_job *j, int which, uint64_t at, const json_t *text, struct err *err)
 {
 	if (!json_is_string(text))
-		return err_set(err, ERR_INTERNAL, "the output comes in a form nobody asked for");
+		return err_set(err, ERR_INTERNAL, "unexpected response: output is not base64");
 	return emit_text(j, which, at, json_string_value(text), json_string_length(text), err);
 }
 
@@ -86,8 +87,8 @@ static uint64_t number(const json_t *o, const char *name)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-/* The oldest is gone: from what is kept. */
-static int skip_gone(struct exec_job *j, const json_t *answer, struct err *err)
+/* Output at the offset was discarded: continue with the oldest that is kept. */
+static int skip_discarded(struct exec_job *j, const json_t *answer, struct err *err)
 {
 	const json_t *d = json_object_get(json_object_get(answer, "error"), "details");
 	uint64_t out = number(d, "stdout_offset"), error = number(d, "stderr_offset");
@@ -102,8 +103,8 @@ static int skip_gone(struct exec_job *j, const json_t *answer, struct err *err)
 	return 0;
 }
 
-/* 1: it has ended and this was all. */
-static int read_on(struct exec_job *j, int wait_ms, bool *ret_any, struct err *err)
+/* 1: the command has ended and this was all. */
+static int read_more(struct exec_job *j, int wait_ms, bool *ret_any, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	char tail[160], path[JOB_PATH];
@@ -117,18 +118,18 @@ static int read_on(struct exec_job *j, int wait_ms, bool *ret_any, struct err *e
 	    client_ask(j->client, "GET", path, NULL, &status, &answer, err) < 0)
 		return -1;
 	if (status == 416)
-		return skip_gone(j, answer, err);
+		return skip_discarded(j, answer, err);
 	if (status >= 400)
 		return client_failed(j->client, status, answer, err);
 	if (emit(j, JOB_OUT, j->at[JOB_OUT], json_object_get(answer, "stdout"), err) < 0 ||
 	    emit(j, JOB_ERR, j->at[JOB_ERR], json_object_get(answer, "stderr"), err) < 0)
 		return -1;
 	*ret_any = j->at[JOB_OUT] + j->at[JOB_ERR] > was;
-	return json_is_true(json_object_get(answer, "done"));
+	return member_true(answer, "done");
 }
 
-/* Again where the daemon is away. 0: waited. */
-static int wait_for_it(struct retry *again, struct err *err)
+/* Waits before a retry. -1: the error is permanent. */
+static int wait_to_retry(struct retry *again, struct err *err)
 {
 	int ms = retry_is_worth(err) ? retry_pause(again, err) : -1;
 
@@ -138,10 +139,10 @@ static int wait_for_it(struct retry *again, struct err *err)
 	return 0;
 }
 
-static int look_at_end(struct exec_job *j, struct retry *again, struct err *err)
+static int get_end(struct exec_job *j, struct retry *again, struct err *err)
 {
-	while (exec_job_look(j, &j->end, err) < 0) {
-		if (wait_for_it(again, err) < 0)
+	while (exec_job_get(j, &j->end, err) < 0) {
+		if (wait_to_retry(again, err) < 0)
 			return -1;
 	}
 	retry_over(again);
@@ -154,12 +155,12 @@ static int follow(struct exec_job *j, bool wait, struct retry *again, struct err
 	int n;
 
 	while (wait || any) {
-		n = read_on(j, wait ? WAIT_MS : 0, &any, err);
+		n = read_more(j, wait ? WAIT_MS : 0, &any, err);
 		if (n > 0)
-			return look_at_end(j, again, err);
+			return get_end(j, again, err);
 		if (n == 0)
 			retry_over(again);
-		else if (wait_for_it(again, err) < 0)
+		else if (wait_to_retry(again, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -174,8 +175,8 @@ int exec_job_follow(struct exec_job *j, bool wait, struct err *err)
 
 /* ---- as a stream ----------------------------------------------------------------------------- */
 
-/* 1: it has ended. */
-static int take_frame(struct exec_job *j, json_t *frame, struct err *err)
+/* 1: the command has ended. */
+static int handle_frame(struct exec_job *j, json_t *frame, struct err *err)
 {
 	const char *event = json_string_value(json_object_get(frame, "event")) ?: "";
 	const json_t *data = json_object_get(frame, "data");
@@ -191,32 +192,32 @@ static int take_frame(struct exec_job *j, json_t *frame, struct err *err)
 	return 1;
 }
 
-static int take_json(struct exec_job *j, const char *line, size_t len, struct err *err)
+static int parse_json_line(struct exec_job *j, const char *line, size_t len, struct err *err)
 {
 	auto_json json_t *frame = json_loadb(line, len, 0, NULL);
 
-	return frame ? take_frame(j, frame, err)
-		     : err_set(err, ERR_UNAVAILABLE, "a line of the answer is not JSON");
+	return frame ? handle_frame(j, frame, err)
+		     : err_set(err, ERR_UNAVAILABLE, "unexpected response: a line is not JSON");
 }
 
-/* Most of a stream has this one form, which is read at a glance: a parser would take most of the
- * time there is. Anything else is for it. */
-static int take_line(struct exec_job *j, const char *line, size_t len, struct err *err)
+/* Most lines have this one form, which is matched directly: the JSON parser would take most of the
+ * CPU time. It gets all other lines. */
+static int parse_line(struct exec_job *j, const char *line, size_t len, struct err *err)
 {
 	static const char out[] = "{\"event\":\"stdout\",\"offset\":", data[] = ",\"data\":\"";
 	const char *p = line + sizeof(out) - 1, *end;
 	uint64_t at = 0;
 
 	if (len < sizeof(out) + sizeof(data) || memcmp(line, out, sizeof(out) - 1) != 0)
-		return take_json(j, line, len, err);
+		return parse_json_line(j, line, len, err);
 	for (int i = 0; i < 18 && *p >= '0' && *p <= '9'; i++)
 		at = at * 10 + (uint64_t)(*p++ - '0');
 	if (strncmp(p, data, sizeof(data) - 1) != 0)
-		return take_json(j, line, len, err);
+		return parse_json_line(j, line, len, err);
 	p += sizeof(data) - 1;
 	end = memchr(p, '"', (size_t)(line + len - p));
 	if (!end || end + 2 != line + len || end[1] != '}')
-		return take_json(j, line, len, err);
+		return parse_json_line(j, line, len, err);
 	return emit_text(j, JOB_OUT, at, p, (size_t)(end - p), err);
 }
 
@@ -230,32 +231,32 @@ static int read_stream(struct exec_job *j, struct client_stream *s, struct err *
 		n = client_read_line(s, &line, &len, err);
 		if (n == 0)
 			return err_set(err, ERR_UNAVAILABLE,
-				       "the stream ended before the command did");
+				       "connection lost while the command was running");
 		if (n > 0)
-			n = take_line(j, line, len, err);
+			n = parse_line(j, line, len, err);
 		if (n)
 			return n;
 	}
 }
 
-/* Asked twice, it runs once. */
-static int put_once(json_t *body, struct err *err)
+/* A retried request must not run the command twice. */
+static int put_idempotency_key(json_t *body, struct err *err)
 {
 	unsigned char bytes[RANDOM];
-	char text[ONCE + 1];
+	char text[KEY_LENGTH + 1];
 
 	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return err_sys(err, errno, "random bytes");
 	base64_encode(bytes, sizeof(bytes), text);
-	text[ONCE] = '\0';
+	text[KEY_LENGTH] = '\0';
 	if (json_object_set_new(body, "idempotency_key", json_string(text)) < 0 ||
 	    json_object_set_new(body, "encoding", json_string("base64")) < 0)
 		return err_sys(err, ENOMEM, "command");
 	return 0;
 }
 
-/* A connection that broke may have begun it: it is asked again. One that is not there, or has no
- * room, is not waited for. */
+/* Retries after a broken connection, because the command may have started. Fails at once if there
+ * is no service, or if it has no capacity. */
 static int open_stream(struct exec_job *j, const json_t *body, struct retry *again,
 		       struct client_stream **ret, struct err *err)
 {
@@ -269,19 +270,20 @@ static int open_stream(struct exec_job *j, const json_t *body, struct retry *aga
 	while (client_open(j->client, &rq, ret, err) < 0) {
 		if ((!err->sys || err->sys == ECONNREFUSED) && !again->since_ms)
 			return -1;
-		if (wait_for_it(again, err) < 0)
+		if (wait_to_retry(again, err) < 0)
 			return -1;
 	}
 	retry_over(again);
 	return 0;
 }
 
-static void say_outcome(const struct client_stream *s)
+static void warn_replaced(const struct client_stream *s)
 {
 	const char *outcome = client_header(s, "Lodge-Outcome");
 
 	if (outcome && strcmp(outcome, "replaced") == 0)
-		fputs("lodge: the files of the session were gone: it began anew\n", stderr);
+		fputs("lodge: the files of the session were lost; it starts with new ones\n",
+		      stderr);
 }
 
 int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *started, void *arg,
@@ -291,16 +293,16 @@ int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *start
 	struct retry again = { 0 };
 	int n;
 
-	if (put_once(body, err) < 0 || open_stream(j, body, &again, &s, err) < 0)
+	if (put_idempotency_key(body, err) < 0 || open_stream(j, body, &again, &s, err) < 0)
 		return -1;
 	snprintf(j->id, sizeof(j->id), "%s", client_header(s, "Lodge-Exec") ?: "");
 	if (!*j->id)
-		return err_set(err, ERR_UNAVAILABLE, "the answer has no Lodge-Exec");
-	say_outcome(s);
+		return err_set(err, ERR_UNAVAILABLE, "unexpected response: no Lodge-Exec header");
+	warn_replaced(s);
 	if (started(j, arg, err) < 0)
 		return -1;
 	n = read_stream(j, s, err);
-	if (n < 0 && wait_for_it(&again, err) == 0)
+	if (n < 0 && wait_to_retry(&again, err) == 0)
 		n = follow(j, true, &again, err);
 	return n < 0 ? -1 : 0;
 }

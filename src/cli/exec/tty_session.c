@@ -16,11 +16,11 @@
 #include "cli/core/terminal.h"
 
 enum {
-	PIECE = 4096, /* what a socket that is writable takes without waiting */
-	KEY_LEAVE = 0x1d, /* ctrl-] */
+	PIECE = 4096, /* a writable socket takes this much without blocking */
+	KEY_DETACH = 0x1d, /* ctrl-] */
 	KEY_INTERRUPT = 0x03,
 	KEY_EOF = 0x04,
-	GOING_ON = -1, /* or an exit status, */
+	RUNNING = -1, /* or an exit status, */
 	FAILED = -2, /* or err */
 	EOF_FIRST_MS = 100,
 	EOF_LAST_MS = 2000,
@@ -31,7 +31,7 @@ enum {
 
 static int make_path(const struct tty_session *s, bool tail, char path[JOB_PATH], struct err *err)
 {
-	char place[48] = "";
+	char offset[48] = "";
 	uint32_t rows, cols;
 	size_t n;
 	int more;
@@ -41,13 +41,13 @@ static int make_path(const struct tty_session *s, bool tail, char path[JOB_PATH]
 		return -1;
 	n = strlen(path);
 	if (*s->id && !tail && (s->knows_at || s->from_start))
-		snprintf(place, sizeof(place), "&offset=%llu", (unsigned long long)s->at);
+		snprintf(offset, sizeof(offset), "&offset=%llu", (unsigned long long)s->at);
 	more = snprintf(path + n, JOB_PATH - n, "?cols=%u&rows=%u%s%s%s%s", cols, rows,
-			*s->id ? "&exec=" : "", s->id, place, *s->id || !s->query ? "" : s->query);
-	return more < (int)(JOB_PATH - n) ? 0 : err_set(err, ERR_INVALID, "a name is too long");
+			*s->id ? "&exec=" : "", s->id, offset, *s->id || !s->query ? "" : s->query);
+	return more < (int)(JOB_PATH - n) ? 0 : err_set(err, ERR_INVALID, "path is too long");
 }
 
-/* Of a log whose oldest bytes are gone, the last of it. */
+/* If output at the offset was discarded, starts with the last that is kept. */
 static int open_ws(struct tty_session *s, struct err *err)
 {
 	char path[JOB_PATH];
@@ -61,7 +61,7 @@ static int open_ws(struct tty_session *s, struct err *err)
 	return client_ws_open(s->client, path, &s->ws, err);
 }
 
-static void say_size(struct tty_session *s, uint32_t rows, uint32_t cols)
+static void send_size(struct tty_session *s, uint32_t rows, uint32_t cols)
 {
 	char text[64];
 	struct err ignored;
@@ -71,16 +71,16 @@ static void say_size(struct tty_session *s, uint32_t rows, uint32_t cols)
 		(void)client_ws_send(s->ws, true, text, (size_t)n, &ignored);
 }
 
-/* What is seen may be half of what the program drew, with words of lodge in it: it draws again when
- * the size changes. */
-static void draw_again(struct tty_session *s)
+/* The screen may be incomplete, or contain messages of lodge: a change of size makes programs
+ * redraw it. */
+static void force_redraw(struct tty_session *s)
 {
 	uint32_t rows, cols;
 
 	terminal_size(&rows, &cols);
 	if (rows > 1)
-		say_size(s, rows - 1, cols);
-	say_size(s, rows, cols);
+		send_size(s, rows - 1, cols);
+	send_size(s, rows, cols);
 }
 
 int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *err)
@@ -93,13 +93,14 @@ int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *er
 		return -1;
 	if (back) {
 		s->replay_ms = clock_wall_ms() + REPLAY_MS;
-		draw_again(s);
+		force_redraw(s);
 	}
 	id = client_ws_header(s->ws, "Lodge-Exec");
 	if (!*s->id)
 		snprintf(s->id, sizeof(s->id), "%s", id ? id : "");
 	snprintf(ret_outcome, 32, "%s", client_ws_header(s->ws, "Lodge-Outcome") ?: "");
-	return *s->id ? 0 : err_set(err, ERR_UNAVAILABLE, "the answer has no Lodge-Exec");
+	return *s->id ? 0
+		      : err_set(err, ERR_UNAVAILABLE, "unexpected response: no Lodge-Exec header");
 }
 
 void tty_session_fini(struct tty_session *s)
@@ -114,7 +115,7 @@ void tty_session_fini(struct tty_session *s)
 	s->signals = -1;
 }
 
-/* ---- what comes ------------------------------------------------------------------------------ */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static int show(struct tty_session *s, const char *bytes, size_t len, struct err *err)
 {
@@ -122,13 +123,13 @@ static int show(struct tty_session *s, const char *bytes, size_t len, struct err
 
 	s->at += len;
 	if (e == 0)
-		return GOING_ON;
+		return RUNNING;
 	err_sys(err, -e, "standard output");
 	return FAILED;
 }
 
 /* {"exec_id", "offset"}, or {"exit": ...} */
-static int hear(struct tty_session *s, const char *text, size_t len, struct err *err)
+static int handle_text(struct tty_session *s, const char *text, size_t len, struct err *err)
 {
 	auto_json json_t *v = json_loadb(text, len, 0, NULL);
 	const json_t *offset = json_object_get(v, "offset"), *end = json_object_get(v, "exit");
@@ -138,40 +139,40 @@ static int hear(struct tty_session *s, const char *text, size_t len, struct err 
 		s->knows_at = true;
 	}
 	if (!end)
-		return GOING_ON;
+		return RUNNING;
 	if (!json_is_null(json_object_get(end, "exit_code")) ||
 	    !json_is_null(json_object_get(end, "signal")))
 		return exec_job_status(end);
-	err_set(err, ERR_NOT_FOUND, "it went away with its sandbox: nobody knows how it ended");
+	err_set(err, ERR_NOT_FOUND,
+		"the sandbox ended while the command was running; its result is unknown");
 	return FAILED;
 }
 
-/* One, so that whoever floods us cannot keep us from what is typed. A connection that is of no use
- * any more is closed. */
-static int take_message(struct tty_session *s, struct err *err)
+/* Handles one message, so that a flood of output cannot delay input. Closes a broken connection. */
+static int handle_message(struct tty_session *s, struct err *err)
 {
 	struct client_ws_message m;
 	bool good = client_ws_read(s->ws, &m, err) == 0;
 
 	if (good && m.kind == CLIENT_WS_NOTHING)
-		return GOING_ON;
+		return RUNNING;
 	if (good && m.kind == CLIENT_WS_BYTES)
 		return show(s, m.data, m.len, err);
 	if (good && m.kind == CLIENT_WS_TEXT)
-		return hear(s, m.data, m.len, err);
+		return handle_text(s, m.data, m.len, err);
 	if (good)
 		err_set(err, ERR_UNAVAILABLE, "%.200s",
 			m.len ? m.data : "lodged closed the connection");
 	client_ws_close(s->ws);
 	s->ws = NULL;
-	return GOING_ON;
+	return RUNNING;
 }
 
-/* ---- what is typed --------------------------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
-/* Takes out what is for lodge: ctrl-] d leaves, ctrl-] twice is one. True: leave. The room is for
- * one more. */
-static bool filter(struct tty_session *s, char *buf, ssize_t *len)
+/* Removes detach keys: ctrl-] d detaches, and ctrl-] twice sends one ctrl-]. True: detach. The
+ * output can be one byte longer than the input. */
+static bool filter_keys(struct tty_session *s, char *buf, ssize_t *len)
 {
 	char out[PIECE + 1] = { 0 };
 	ssize_t n = 0;
@@ -179,9 +180,9 @@ static bool filter(struct tty_session *s, char *buf, ssize_t *len)
 	for (ssize_t i = 0; i < *len; i++) {
 		if (s->armed && buf[i] == 'd')
 			return true;
-		if (s->armed && buf[i] != KEY_LEAVE)
-			out[n++] = KEY_LEAVE;
-		if (!s->armed && buf[i] == KEY_LEAVE) {
+		if (s->armed && buf[i] != KEY_DETACH)
+			out[n++] = KEY_DETACH;
+		if (!s->armed && buf[i] == KEY_DETACH) {
 			s->armed = true;
 			continue;
 		}
@@ -204,8 +205,8 @@ static void send_input(struct tty_session *s, const char *bytes, size_t len)
 	s->ws = NULL;
 }
 
-/* For when somebody is there again; ctrl-c is for lodge meanwhile: true. What does not fit is told
- * by the bell. */
+/* Keeps input until the connection is back; the bell rings if it does not fit. True: ctrl-c, which
+ * detaches meanwhile. */
 static bool keep_typed(struct tty_session *s, const char *bytes, size_t len)
 {
 	if (memchr(bytes, KEY_INTERRUPT, len))
@@ -219,8 +220,9 @@ static bool keep_typed(struct tty_session *s, const char *bytes, size_t len)
 	return false;
 }
 
-/* A pipe that ends is as if ctrl-d were typed, which means the end only where a line begins. */
-static bool type(struct tty_session *s)
+/* The end of a pipe becomes ctrl-d, which means end of file only at the start of a line. True:
+ * detach. */
+static bool forward_input(struct tty_session *s)
 {
 	char buf[PIECE + 1];
 	ssize_t n = read(STDIN_FILENO, buf, PIECE - 1);
@@ -236,7 +238,7 @@ static bool type(struct tty_session *s)
 		if (s->in_line)
 			buf[n++] = '\n';
 		buf[n++] = KEY_EOF;
-	} else if (s->tty && !s->no_keys && filter(s, buf, &n)) {
+	} else if (s->tty && !s->no_keys && filter_keys(s, buf, &n)) {
 		return true;
 	}
 	if (s->tty && n > 0 && s->replay_ms > clock_wall_ms()) {
@@ -272,39 +274,38 @@ static void resize(struct tty_session *s)
 	uint32_t rows, cols;
 
 	terminal_size(&rows, &cols);
-	say_size(s, rows, cols);
+	send_size(s, rows, cols);
 }
 
-/* True: leave. */
-static bool take_signals(struct tty_session *s)
+/* True: detach. */
+static bool handle_signals(struct tty_session *s)
 {
 	struct signalfd_siginfo info;
 
 	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCONT && s->raw)
-			(void)terminal_raw(
-				STDIN_FILENO); /* a shell may have changed it meanwhile */
+			(void)terminal_raw(STDIN_FILENO); /* a shell may have changed it */
 		if (info.ssi_signo == SIGCONT || info.ssi_signo == SIGWINCH) {
 			resize(s);
 			continue;
 		}
-		s->left_by = (int)info.ssi_signo;
+		s->detached_by = (int)info.ssi_signo;
 		return true;
 	}
 	return false;
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
-/* A pipe waits until there is somebody. */
-static bool hears(const struct tty_session *s)
+/* A pipe is not read while disconnected. */
+static bool reads_input(const struct tty_session *s)
 {
 	return !s->eof && (s->ws || s->tty);
 }
 
-/* A pipe at its end says so to everybody who reads; ctrl-d only to one, and to nobody while a shell
- * sets its terminal up. */
-static void say_eof(struct tty_session *s)
+/* Every reader of a pipe sees its end, but ctrl-d ends only one read, and is lost while a shell
+ * sets up its terminal: send it again and again. */
+static void repeat_eof(struct tty_session *s)
 {
 	static const char key = KEY_EOF;
 
@@ -314,13 +315,13 @@ static void say_eof(struct tty_session *s)
 	s->eof_ms = s->eof_ms < EOF_LAST_MS ? 2 * s->eof_ms : EOF_LAST_MS;
 }
 
-/* Input is read when it can be sent, so that sending never waits; -1 as ms: as long as it takes.
- * True: leave. */
-static bool wait_for_news(struct tty_session *s, int ms)
+/* Reads input only when it can be sent, so that sending never blocks. ms: -1 waits forever. True:
+ * detach. */
+static bool wait_for_event(struct tty_session *s, int ms)
 {
 	struct pollfd p[] = { { .fd = s->signals, .events = POLLIN },
 			      { .fd = s->ws ? client_ws_fd(s->ws) : -1, .events = POLLIN },
-			      { .fd = hears(s) ? STDIN_FILENO : -1, .events = POLLIN } };
+			      { .fd = reads_input(s) ? STDIN_FILENO : -1, .events = POLLIN } };
 	struct pollfd out = { .fd = p[1].fd, .events = POLLOUT };
 	int n;
 
@@ -332,8 +333,8 @@ static bool wait_for_news(struct tty_session *s, int ms)
 	if (n < 0)
 		return errno != EINTR;
 	if (n == 0 && ms && s->ws)
-		say_eof(s);
-	if (p[0].revents && take_signals(s))
+		repeat_eof(s);
+	if (p[0].revents && handle_signals(s))
 		return true;
 	if (!p[2].revents)
 		return false;
@@ -342,59 +343,59 @@ static bool wait_for_news(struct tty_session *s, int ms)
 		p[1].events = POLLIN | POLLOUT;
 		return poll(p, 3, -1) < 0 && errno != EINTR;
 	}
-	return type(s);
+	return forward_input(s);
 }
 
-/* Back to the same byte. True: leave. -1: for good. */
-static int connect_again(struct tty_session *s, struct err *err)
+/* Continues at the same byte. 1: detach. -1: the error is permanent. */
+static int reconnect(struct tty_session *s, struct err *err)
 {
-	int ms = retry_is_worth(err) ? retry_pause(&s->again, err) : -1;
+	int ms = retry_is_worth(err) ? retry_pause(&s->retry, err) : -1;
 
 	if (ms < 0)
 		return -1;
-	if (wait_for_news(s, ms))
+	if (wait_for_event(s, ms))
 		return 1;
 	if (open_ws(s, err) < 0)
 		return retry_is_worth(err) ? 0 : -1;
-	retry_over(&s->again);
-	draw_again(s);
+	retry_over(&s->retry);
+	force_redraw(s);
 	if (s->typed_len)
 		send_input(s, s->typed, s->typed_len);
 	s->typed_len = 0;
 	return 0;
 }
 
-static int leave(const struct tty_session *s, enum screen_end *ret, int *ret_status)
+static int detach(const struct tty_session *s, enum tty_end *ret, int *ret_status)
 {
-	*ret = s->left_by ? SCREEN_LEFT : SCREEN_DETACHED;
-	*ret_status = s->left_by ? 128 + s->left_by : 0;
+	*ret = s->detached_by ? TTY_SIGNALLED : TTY_DETACHED;
+	*ret_status = s->detached_by ? 128 + s->detached_by : 0;
 	return 0;
 }
 
-static int converse(struct tty_session *s, enum screen_end *ret, int *ret_status, struct err *err)
+static int loop(struct tty_session *s, enum tty_end *ret, int *ret_status, struct err *err)
 {
 	int status, r;
 
-	err_set(err, ERR_UNAVAILABLE, "the connection broke");
+	err_set(err, ERR_UNAVAILABLE, "connection lost");
 	for (;;) {
 		if (s->ws) {
-			status = take_message(s, err);
+			status = handle_message(s, err);
 			if (status == FAILED)
 				return -1;
-			*ret = SCREEN_EXIT;
+			*ret = TTY_EXIT;
 			*ret_status = status;
-			if (status != GOING_ON)
+			if (status != RUNNING)
 				return 0;
 		}
-		r = s->ws ? wait_for_news(s, -1) : connect_again(s, err);
+		r = s->ws ? wait_for_event(s, -1) : reconnect(s, err);
 		if (r < 0)
 			return -1;
 		if (r > 0)
-			return leave(s, ret, ret_status);
+			return detach(s, ret, ret_status);
 	}
 }
 
-int tty_session_run(struct tty_session *s, enum screen_end *ret, int *ret_status, struct err *err)
+int tty_session_run(struct tty_session *s, enum tty_end *ret, int *ret_status, struct err *err)
 {
 	int r;
 
@@ -402,8 +403,8 @@ int tty_session_run(struct tty_session *s, enum screen_end *ret, int *ret_status
 	if (catch_signals(s, err) < 0)
 		return -1;
 	s->raw = s->tty && terminal_raw(STDIN_FILENO);
-	s->again.raw = s->raw;
-	r = converse(s, ret, ret_status, err);
+	s->retry.raw = s->raw;
+	r = loop(s, ret, ret_status, err);
 	if (s->raw)
 		terminal_restore();
 	s->raw = false;
@@ -415,7 +416,7 @@ int tty_session_job(const struct exec_job *j, bool from_start, struct err *err)
 	auto_fini(tty_session_fini) struct tty_session s = {
 		.client = j->client, .ref = j->ref, .from_start = from_start, .signals = -1
 	};
-	enum screen_end end = SCREEN_EXIT;
+	enum tty_end end = TTY_EXIT;
 	char outcome[32];
 	int status = 0;
 
@@ -423,11 +424,14 @@ int tty_session_job(const struct exec_job *j, bool from_start, struct err *err)
 	if (tty_session_open(&s, outcome, err) < 0)
 		return -1;
 	if (!from_start && isatty(STDIN_FILENO))
-		fprintf(stderr, "lodge: " SCREEN_KEYS " leaves it running\n");
+		fprintf(stderr, "lodge: " TTY_DETACH_KEYS " detaches and leaves it running\n");
 	if (tty_session_run(&s, &end, &status, err) < 0)
 		return -1;
-	if (end != SCREEN_EXIT)
-		fprintf(stderr, "\r\nlodge: left; it goes on (lodge attach %s %s)\n", j->ref,
-			j->id);
+	if (end != TTY_EXIT)
+		fprintf(stderr,
+			"\r\nlodge: detached; the command keeps running (reconnect: lodge attach "
+			"%s "
+			"%s)\n",
+			j->ref, j->id);
 	return status;
 }

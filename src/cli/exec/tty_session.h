@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The caller's terminal as that of a command in a session: what is typed goes there, what it writes
- * comes here, and a connection that breaks is made again without losing a byte of it. */
+/* Connects the local terminal to that of a command in a session, and reconnects without losing
+ * output. */
 #ifndef LODGE_CLI_EXEC_TTY_SESSION_H
 #define LODGE_CLI_EXEC_TTY_SESSION_H
 
@@ -10,39 +10,39 @@
 #include "cli/exec/exec_job.h"
 #include "cli/core/retry.h"
 
-#define SCREEN_KEYS "ctrl-] d"
+#define TTY_DETACH_KEYS "ctrl-] d"
 
 struct tty_session {
 	struct client *client;
 	const char *ref; /* of the session */
-	const char *query; /* for a new shell: more of the query, "" or "&cwd=..." */
-	bool no_keys; /* nothing typed is for lodge itself */
+	const char *query; /* of a new shell: "" or "&cwd=..." */
+	bool no_keys; /* no detach keys */
 
-	char id[JOB_ID]; /* the command; "": a new shell is started */
-	bool from_start; /* all of its output, not only the last of it */
+	char id[JOB_ID]; /* of the command; "": start a new shell */
+	bool from_start; /* print all of its output, not only the last of it */
 
-	/* inside */
+	/* private */
 	struct client_ws *ws;
-	struct retry again;
-	uint64_t at; /* where in the output the next byte is */
+	struct retry retry;
+	uint64_t at; /* offset of the next byte of output */
 	bool knows_at, raw, tty, eof, armed, in_line;
-	char typed[4096]; /* while nobody was there */
+	char typed[4096]; /* while disconnected */
 	size_t typed_len;
-	int eof_ms; /* until the end of a pipe is told again */
+	int eof_ms; /* until the end of a pipe is sent again */
 	int signals; /* signalfd */
-	int left_by; /* a signal; 0: none */
-	int64_t replay_ms; /* until then the terminal answers questions that were asked before */
+	int detached_by; /* a signal; 0: none */
+	int64_t replay_ms; /* until then the terminal may reply to queries in replayed output */
 };
 
-enum screen_end { SCREEN_EXIT, SCREEN_DETACHED, SCREEN_LEFT };
+enum tty_end { TTY_EXIT, TTY_DETACHED, TTY_SIGNALLED };
 
-/* Connects; *ret_outcome: what became of the session for it ("resumed", ...), or "". */
+/* Connects; ret_outcome: what happened to the session ("resumed", ...), or "". */
 int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *err);
-/* Until the command ends, or somebody leaves. *ret_status is lodge's own then. */
-int tty_session_run(struct tty_session *s, enum screen_end *ret, int *ret_status, struct err *err);
+/* Runs until the command ends or the user detaches. *ret_status is the exit status of lodge. */
+int tty_session_run(struct tty_session *s, enum tty_end *ret, int *ret_status, struct err *err);
 void tty_session_fini(struct tty_session *s);
 
-/* All of it for a command of a session that runs; from_start: which was started for it. */
+/* All of that for a running command; from_start: one that was just started. */
 int tty_session_job(const struct exec_job *j, bool from_start, struct err *err);
 
 #endif

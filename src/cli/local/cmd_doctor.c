@@ -11,9 +11,8 @@
 
 #include "base/auto.h"
 #include "base/json.h"
-#include "cli/core/commands.h"
+#include "cli/core/api_cmd.h"
 #include "cli/local/doctor.h"
-#include "cli/core/options.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/home_dir.h"
 #include "sandbox/keeper_client.h"
@@ -23,17 +22,23 @@
 
 enum { PROBE_SECONDS = 10 };
 
+struct doctor_opts {
+	struct api_cmd a;
+	const char *home;
+};
+
 struct doctor {
 	const char *home_given;
 	bool json;
 	struct json_out out;
 	bool ok;
+	bool unenforced; /* a limit does not work */
 };
 
-/* ---- saying it ------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
-static void say_text(const char *name, bool found, bool needed, const char *detail,
-		     const char *advice)
+static void print_check(const char *name, bool found, bool needed, const char *detail,
+			const char *advice)
 {
 	const char *state = found ? "ok" : needed ? "MISSING" : "missing";
 
@@ -43,13 +48,13 @@ static void say_text(const char *name, bool found, bool needed, const char *deta
 		printf("%8s -> %s\n", "", advice);
 }
 
-static void say(struct doctor *d, const char *name, bool found, bool needed, const char *detail,
-		const char *advice)
+static void report(struct doctor *d, const char *name, bool found, bool needed, const char *detail,
+		   const char *advice)
 {
 	if (!found && needed)
 		d->ok = false;
 	if (!d->json) {
-		say_text(name, found, needed, detail, advice);
+		print_check(name, found, needed, detail, advice);
 		fflush(stdout);
 		return;
 	}
@@ -62,14 +67,14 @@ static void say(struct doctor *d, const char *name, bool found, bool needed, con
 	json_out_end(&d->out);
 }
 
-/* ---- trying it ------------------------------------------------------------------------------- */
+/* ---- probes ---------------------------------------------------------------------------------- */
 
 struct answer {
 	int result;
 	char detail[DOCTOR_TEXT];
 };
 
-static void child(const struct doctor_check *c, int out)
+static void probe_in_child(const struct doctor_check *c, int out)
 {
 	struct answer a = { 0 };
 
@@ -79,7 +84,7 @@ static void child(const struct doctor_check *c, int out)
 	_exit(write(out, &a, sizeof(a)) == sizeof(a) ? 0 : 1);
 }
 
-/* A child that says nothing and exits 0 has become /bin/true: that is the execveat probe. */
+/* The execveat probe becomes /bin/true: it writes nothing and exits with 0. */
 static int try_check(const struct doctor_check *c, struct answer *ret)
 {
 	int p[2], status = 0;
@@ -91,7 +96,7 @@ static int try_check(const struct doctor_check *c, struct answer *ret)
 		return -errno;
 	pid = fork();
 	if (pid == 0)
-		child(c, p[1]);
+		probe_in_child(c, p[1]);
 	close(p[1]);
 	n = pid < 0 ? -1 : read(p[0], &a, sizeof(a));
 	close(p[0]);
@@ -111,10 +116,10 @@ static void run_check(struct doctor *d, const struct doctor_check *c)
 
 	if (r < 0 && !a.detail[0])
 		snprintf(a.detail, sizeof(a.detail), "%s", strerrordesc_np(-r));
-	say(d, c->name, r == 0, c->need == DOCTOR_NEEDED, a.detail, c->advice);
+	report(d, c->name, r == 0, c->need == DOCTOR_NEEDED, a.detail, c->advice);
 }
 
-static void exec_list_all(struct doctor *d, const struct doctor_check *checks)
+static void run_checks(struct doctor *d, const struct doctor_check *checks)
 {
 	for (; checks->name; checks++)
 		run_check(d, checks);
@@ -126,33 +131,34 @@ static void check_program(struct doctor *d, const char *name)
 	struct err err;
 	bool found = keeper_spawn_find(name, path, sizeof(path), &err) == 0;
 
-	say(d, name, found, true, found ? path : err.msg,
-	    "install lodge completely, or run it from its build directory");
+	report(d, name, found, true, found ? path : err.msg,
+	       "install all of lodge, or run it from its build directory");
 }
 
-/* ---- all of it together ---------------------------------------------------------------------- */
+/* ---- a sandbox ------------------------------------------------------------------------------- */
 
-static void say_features(struct doctor *d, struct keeper_client *k)
+static void report_features(struct doctor *d, struct keeper_client *k)
 {
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
 	struct sandbox_spec spec = sandbox_spec_default();
 	unsigned f = 0;
 	struct err err;
 
-	/* the keeper looks for its disk store when it is first asked for one */
+	/* the keeper probes its disk store when it is first used */
 	spec.store = KEEPER_STORE_DISK;
 	if (sandbox_new(k, &spec, &sb, &err) == 0)
 		sandbox_destroy(sb, &err);
 	if (keeper_client_features(k, &f, &err) < 0)
 		return;
-	say(d, "limits on memory, cpu, processes", f & KEEPER_HAS_CGROUP, false,
-	    f & KEEPER_HAS_CGROUP_V2 ? "cgroup version 2"
-	    : f & KEEPER_HAS_CGROUP  ? "cgroup version 1"
-				     : "not enforced",
-	    "see cgroup controllers above");
-	say(d, "limit on disk space", f & KEEPER_HAS_DISK_LIMIT, false,
-	    f & KEEPER_HAS_DISK_LIMIT ? "" : "only in memory (--store memory)",
-	    "see btrfs volume above");
+	d->unenforced = !(f & KEEPER_HAS_CGROUP) || !(f & KEEPER_HAS_DISK_LIMIT);
+	report(d, "limits on memory, cpu, processes", f & KEEPER_HAS_CGROUP, false,
+	       f & KEEPER_HAS_CGROUP_V2 ? "cgroup version 2"
+	       : f & KEEPER_HAS_CGROUP	? "cgroup version 1"
+					: "not enforced",
+	       "see \"cgroup controllers\" above");
+	report(d, "limit on disk space", f & KEEPER_HAS_DISK_LIMIT, false,
+	       f & KEEPER_HAS_DISK_LIMIT ? "" : "only in memory (--store memory)",
+	       "see \"btrfs volume\" above");
 }
 
 static int try_sandbox(struct doctor *d, char detail[DOCTOR_TEXT], struct err *err)
@@ -168,14 +174,14 @@ static int try_sandbox(struct doctor *d, char detail[DOCTOR_TEXT], struct err *e
 
 	if (home_dir_find(d->home_given, home, err) < 0 || keeper_client_spawn(&how, &k, err) < 0)
 		return -1;
-	say_features(d, k);
+	report_features(d, k);
 	if (sandbox_new(k, &spec, &sb, err) < 0 || guest_exec_run(sb, &x, NULL, 0, &o, err) < 0)
 		return -1;
 	right = o.result.code == 0 && !strcmp(o.out, "lodge\n");
 	guest_exec_output_fini(&o);
 	if (!right)
-		return err_set(err, ERR_INTERNAL, "its first command did not work");
-	snprintf(detail, DOCTOR_TEXT, "made in %.1f ms", (double)sandbox_ready_us(sb) / 1000);
+		return err_set(err, ERR_INTERNAL, "its first command failed");
+	snprintf(detail, DOCTOR_TEXT, "created in %.1f ms", (double)sandbox_ready_us(sb) / 1000);
 	return 0;
 }
 
@@ -185,65 +191,30 @@ static void check_sandbox(struct doctor *d)
 	struct err err;
 	int r = try_sandbox(d, detail, &err);
 
-	say(d, "a sandbox", r == 0, true, r < 0 ? err.msg : detail,
-	    "what is missing above is the likely cause");
+	report(d, "a sandbox", r == 0, true, r < 0 ? err.msg : detail,
+	       "fix the checks marked MISSING above, then run lodge doctor again");
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int set_json(void *ctx, const char *name, const char *value, struct err *err)
-{
-	(void)name;
-	(void)value;
-	(void)err;
-	((struct doctor *)ctx)->json = true;
-	return 0;
-}
-
-static int set_home(void *ctx, const char *name, const char *value, struct err *err)
-{
-	((struct doctor *)ctx)->home_given = value;
-	return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);
-}
-
-static const struct cli_option options[] = {
-	{ "json", 0, NULL, set_json, "as JSON" },
-	{ "home", 0, "DIR", set_home, "where lodge keeps its data" },
-	{ NULL },
-};
-
-static const struct cli_option_command command = {
-	.name = "lodge doctor",
-	.usage = "[--json]",
-	.summary = "Tries everything lodge needs from this machine and says what to do about what "
-		   "is missing.",
-	.opts = options,
-	.more = "Exit status: 0 when sandboxes work, 1 when something needed is missing.\n",
-};
-
 static void examine(struct doctor *d)
 {
-	exec_list_all(d, doctor_kernel);
-	exec_list_all(d, doctor_namespaces);
-	exec_list_all(d, doctor_host);
+	run_checks(d, doctor_kernel);
+	run_checks(d, doctor_namespaces);
+	run_checks(d, doctor_host);
 	check_program(d, "lodge-keeper");
 	check_program(d, "lodge-init");
 	check_sandbox(d);
 }
 
-int cmd_doctor(int argc, char **argv)
+static int run(struct api_cmd *a, struct err *err)
 {
-	struct doctor d = { .ok = true };
+	struct doctor d = { .ok = true,
+			    .json = a->json,
+			    .home_given = ((struct doctor_opts *)a)->home };
 	auto_free char *text = NULL;
-	struct err err;
-	int first, n = cli_option_parse(&command, argc, argv, &d, &first, &err);
 
-	if (n)
-		return n < 0 ? cli_option_fail(CLI_EXIT_USAGE, &err) : 0;
-	if (first < argc) {
-		err_set(&err, ERR_INVALID, "doctor takes no argument \"%.40s\"", argv[first]);
-		return cli_option_fail(CLI_EXIT_USAGE, &err);
-	}
+	(void)err;
 	json_out_init(&d.out, 1 << 20);
 	json_out_object(&d.out, NULL);
 	json_out_array(&d.out, "checks");
@@ -255,6 +226,29 @@ int cmd_doctor(int argc, char **argv)
 	if (d.json)
 		puts(text ? text : "{}");
 	else
-		puts(d.ok ? "sandboxes work here" : "sandboxes do not work here");
-	return d.ok ? 0 : 1;
+		puts(!d.ok	    ? "sandboxes do not work; fix the checks marked MISSING"
+		     : d.unenforced ? "sandboxes work; limits marked missing are NOT enforced"
+				    : "sandboxes work; all limits are enforced");
+	return d.ok ? 0 : CLI_EXIT_REFUSED;
 }
+
+static const struct cli_option options[] = {
+	OPTION_JSON("print JSON"),
+	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct doctor_opts, home),
+	  "data directory of lodge" },
+	{ NULL },
+};
+
+const struct command cmd_doctor = {
+	.name = "doctor",
+	.usage = "[--json]",
+	.summary = "check what this machine can enforce",
+	.options = options,
+	.more = "Tries everything that lodge needs, and says how to fix what is missing.\n\n"
+		"Exit status\n"
+		"  0  sandboxes work\n"
+		"  1  something required is missing\n",
+	.size = sizeof(struct doctor_opts),
+	.local = true,
+	.run = run,
+};

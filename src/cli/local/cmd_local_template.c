@@ -4,63 +4,29 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/json.h"
 #include "base/units.h"
-#include "cli/core/commands.h"
-#include "cli/core/options.h"
+#include "cli/core/api_cmd.h"
 #include "cli/local/local_template_add.h"
 #include "sandbox/home_dir.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/template/template.h"
 
-struct opts {
+struct local_opts {
+	struct api_cmd a;
 	const char *home;
-	bool json, yes;
 };
 
-static int set_home(void *ctx, const char *name, const char *value, struct err *err)
-{
-	((struct opts *)ctx)->home = value;
-	return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);
-}
-
-static int set_json(void *ctx, const char *name, const char *value, struct err *err)
-{
-	(void)name;
-	(void)value;
-	(void)err;
-	((struct opts *)ctx)->json = true;
-	return 0;
-}
-
-static int set_yes(void *ctx, const char *name, const char *value, struct err *err)
-{
-	(void)name;
-	(void)value;
-	(void)err;
-	((struct opts *)ctx)->yes = true;
-	return 0;
-}
+/* clang-format off */
+#define OPTION_HOME                                                                                \
+	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct local_opts, home), "data directory of lodge" }
+/* clang-format on */
 
 /* ---- ls -------------------------------------------------------------------------------------- */
 
-static const struct cli_option ls_options[] = {
-	{ "json", 0, NULL, set_json, "as JSON" },
-	{ "home", 0, "DIR", set_home, "where lodge keeps its data" },
-	{ NULL },
-};
-
-static const struct cli_option_command ls_command = {
-	.name = "lodge template ls",
-	.usage = "[--json]",
-	.summary = "Lists what sandboxes can start from.",
-	.opts = ls_options,
-};
-
 struct listing {
 	const char *home;
-	struct json_out *json; /* NULL: for people */
+	struct json_out *json; /* NULL: print a table */
 };
 
 static const char *class_name(const struct template *t)
@@ -73,7 +39,7 @@ static void put_template(struct json_out *j, const char *name, const struct temp
 {
 	json_out_object(j, NULL);
 	json_out_str(j, "name", name);
-	json_out_bool(j, "builtin", !strcmp(name, "host") || !strcmp(name, "empty"));
+	json_out_bool(j, "builtin", template_is_builtin(name));
 	json_out_str(j, "class", class_name(t));
 	json_out_str(j, "user", t->user);
 	json_out_str(j, "workdir", t->workdir);
@@ -147,152 +113,118 @@ static int finish(struct json_out *j, struct err *err)
 	json_out_end(j);
 	text = json_out_take(j, NULL);
 	if (!text)
-		return err_set(err, ERR_LIMIT, "too many templates");
+		return err_set(err, ERR_LIMIT, "cannot list templates as JSON: more than 16 MiB");
 	puts(text);
 	return 0;
 }
 
-static int ls(int argc, char **argv, struct err *err)
+static int run_ls(struct api_cmd *a, struct err *err)
 {
-	struct opts o = { 0 };
 	char home[HOME_DIR_SIZE];
 	struct listing l = { .home = home };
 	struct json_out j;
-	int first, n = cli_option_parse(&ls_command, argc, argv, &o, &first, err);
+	int r;
 
-	if (n)
-		return n < 0 ? -CLI_EXIT_USAGE : 0;
-	if (first < argc) {
-		err_set(err, ERR_INVALID, "template ls takes no name");
-		return -CLI_EXIT_USAGE;
-	}
-	if (home_dir_find(o.home, home, err) < 0)
+	if (home_dir_find(((struct local_opts *)a)->home, home, err) < 0)
 		return -1;
 	json_out_init(&j, 16 << 20);
-	if (o.json) {
+	if (a->json) {
 		l.json = &j;
 		json_out_object(&j, NULL);
 		json_out_array(&j, "templates");
 	}
-	n = list_all(&l, err);
-	if (!n && o.json)
-		n = finish(&j, err);
+	r = list_all(&l, err);
+	if (!r && a->json)
+		r = finish(&j, err);
 	json_out_fini(&j);
-	return n;
+	return r;
 }
+
+static const struct cli_option ls_options[] = { OPTION_JSON("print JSON"), OPTION_HOME, { NULL } };
+
+static const struct command template_ls = {
+	.name = "template ls",
+	.usage = "[--json]",
+	.summary = "list the templates of this machine",
+	.options = ls_options,
+	.size = sizeof(struct local_opts),
+	.local = true,
+	.run = run_ls,
+};
 
 /* ---- rm -------------------------------------------------------------------------------------- */
 
-static const struct cli_option rm_options[] = {
-	{ "yes", 'y', NULL, set_yes, "do not ask" },
-	{ "home", 0, "DIR", set_home, "where lodge keeps its data" },
-	{ NULL },
-};
-
-static const struct cli_option_command rm_command = {
-	.name = "lodge template rm",
-	.usage = "NAME [--yes]",
-	.summary = "Removes a template. Asks before, on a terminal.",
-	.opts = rm_options,
-};
-
-static bool confirm(const char *name)
-{
-	char answer[16];
-
-	if (!isatty(STDIN_FILENO))
-		return true;
-	fprintf(stderr, "remove template %s? [y/N] ", name);
-	return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
-}
-
-static int drop(const char *home, const char *name, struct err *err)
+static int remove_template(const char *home, const char *name, struct err *err)
 {
 	auto_call(keeper_client_free) struct keeper_client *k = NULL;
 	struct keeper_client_opts how = { .home = home, .oneshot = true };
 
 	if (keeper_client_spawn(&how, &k, err) < 0)
 		return -1;
-	/* files that are gone already: an earlier rm was interrupted */
+	/* an earlier rm may have been interrupted after it removed the files */
 	if (local_template_delete(k, name, err) < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	return template_remove(home, name, err);
 }
 
-static int rm(int argc, char **argv, struct err *err)
+static int check_removable(const char *home, const char *name, struct err *err)
 {
-	struct opts o = { 0 };
-	char home[HOME_DIR_SIZE];
 	struct template t;
 	bool of_snapshot;
-	int first, n = cli_option_parse(&rm_command, argc, argv, &o, &first, err);
+	int r;
 
-	if (n)
-		return n < 0 ? -CLI_EXIT_USAGE : 0;
-	if (first + 1 != argc) {
-		err_set(err, ERR_INVALID, "template rm: give one name");
-		return -CLI_EXIT_USAGE;
-	}
-	if (!strcmp(argv[first], "host") || !strcmp(argv[first], "empty"))
-		return err_set(err, ERR_INVALID, "template \"%s\" is built in", argv[first]);
-	if (home_dir_find(o.home, home, err) < 0)
-		return -1;
-	n = template_load(home, argv[first], &t, err);
+	if (template_is_builtin(name))
+		return err_set(err, ERR_INVALID, "template \"%s\" is built in", name);
+	r = template_load(home, name, &t, err);
 	of_snapshot = t.layer != NULL;
 	template_fini(&t);
 	if (of_snapshot)
 		return err_set(err, ERR_CONFLICT,
-			       "template \"%s\" is made of a snapshot: only lodged can remove it",
-			       argv[first]);
-	if (n < 0 && (err->code == ERR_NOT_FOUND || !template_name_is_valid(argv[first])))
-		return -1;
-	if (!o.yes && !confirm(argv[first]))
-		return err_set(err, ERR_INVALID, "not removed");
-	return drop(home, argv[first], err);
+			       "template \"%s\" was created from a snapshot: only lodged can "
+			       "remove it",
+			       name);
+	/* one that is damaged can be removed */
+	return r < 0 && (err->code == ERR_NOT_FOUND || !template_name_is_valid(name)) ? -1 : 0;
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
+static int run_rm(struct api_cmd *a, struct err *err)
+{
+	char home[HOME_DIR_SIZE];
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv, struct err *err); /* 0 or -status */
-	const char *summary;
-} subcommands[] = {
-	{ "add", local_template_add, "make one from a directory, a tar or an OCI image layout" },
-	{ "ls", ls, "list them" },
-	{ "rm", rm, "remove one" },
+	if (home_dir_find(((struct local_opts *)a)->home, home, err) < 0 ||
+	    check_removable(home, a->argv[0], err) < 0)
+		return -1;
+	if (!api_cmd_confirm(a, "Delete template %s?", a->argv[0]))
+		return err_set(err, ERR_INVALID, "cancelled: no template was deleted");
+	return remove_template(home, a->argv[0], err);
+}
+
+static const struct cli_option rm_options[] = { OPTION_YES, OPTION_HOME, { NULL } };
+
+static const struct command template_rm = {
+	.name = "template rm",
+	.usage = "NAME [--yes]",
+	.summary = "delete a template",
+	.options = rm_options,
+	.size = sizeof(struct local_opts),
+	.least = 1,
+	.most = 1,
+	.local = true,
+	.run = run_rm,
 };
 
-static void help(FILE *to)
-{
-	fputs("usage: lodge template COMMAND ...\nWhat sandboxes of lodge run on this machine "
-	      "start "
-	      "from. Those of a service: lodge templates.\n\n",
-	      to);
-	for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
-		fprintf(to, "  %-6s %s\n", subcommands[i].name, subcommands[i].summary);
-}
+static const struct command *const subs[] = {
+	&local_template_add,
+	&template_ls,
+	&template_rm,
+	NULL,
+};
 
-int cmd_template(int argc, char **argv)
-{
-	struct err err = { 0 };
-
-	if (argc < 2) {
-		help(stderr);
-		return CLI_EXIT_USAGE;
-	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		help(stdout);
-		return 0;
-	}
-	for (size_t i = 0; i < ARRAY_LEN(subcommands); i++) {
-		if (!strcmp(argv[1], subcommands[i].name)) {
-			int n = subcommands[i].run(argc - 1, argv + 1, &err);
-
-			return n ? cli_option_fail(-n, &err) : 0;
-		}
-	}
-	err_set(&err, ERR_INVALID, "unknown command \"template %.40s\" (try lodge template --help)",
-		argv[1]);
-	return cli_option_fail(CLI_EXIT_USAGE, &err);
-}
+const struct command cmd_template = {
+	.name = "template",
+	.usage = "",
+	.summary = "manage what lodge run starts from",
+	.more = "`lodge templates` manages those of a service, for sessions.\n",
+	.subs = subs,
+	.needs_sub = true,
+};

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
-#include "cli/core/commands.h"
+#include "cli/core/api_cmd.h"
 #include "cli/core/limit_options.h"
 #include "cli/local/local_run.h"
 #include "cli/core/terminal.h"
@@ -23,88 +23,67 @@ struct dir_opt {
 };
 
 struct run_opts {
-	struct template over; /* first: limit_opt.h; what the command line says */
-	struct template base; /* what the template says */
-	const char *template, *home, *text, *hostname;
+	struct api_cmd a;
+	struct template over; /* from the command line */
+	struct template base; /* of the template */
+	const char *template, *home, *script, *hostname;
 	uint32_t timeout_ms;
-	bool json, tty, interactive;
-	enum keeper_store store; /* 0: not said */
-	struct dir_opt dirs[KEEPER_BINDS_MAX];
-	size_t ndirs;
+	bool tty, interactive;
+	enum keeper_store store; /* 0: not given */
+	struct dirs {
+		struct dir_opt items[KEEPER_BINDS_MAX];
+		size_t count;
+	} dirs;
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static int set_template(void *ctx, const char *name, const char *value, struct err *err)
-{
-	(void)name;
-	(void)err;
-	((struct run_opts *)ctx)->template = value;
-	return 0;
-}
-
-static int set_home(void *ctx, const char *name, const char *value, struct err *err)
-{
-	((struct run_opts *)ctx)->home = value;
-	return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);
-}
-
-static int set_text(void *ctx, const char *name, const char *value, struct err *err)
-{
-	(void)name;
-	(void)err;
-	((struct run_opts *)ctx)->text = value;
-	return 0;
-}
-
-static int set_hostname(void *ctx, const char *name, const char *value, struct err *err)
+static int set_hostname(void *at, const char *name, const char *value, struct err *err)
 {
 	char id[KEEPER_ID_SIZE] = { 0 };
 
 	if (snprintf(id, sizeof(id), "%s", value) >= (int)sizeof(id) || !keeper_id_is_valid(id))
 		return err_set(err, ERR_INVALID,
-			       "%s: \"%.70s\" is not made of a-z, 0-9, '.', '_', '-'", name, value);
-	((struct run_opts *)ctx)->hostname = value;
+			       "%s %.70s: must contain only a-z, 0-9, '.', '_' and '-'", name,
+			       value);
+	*(const char **)at = value;
 	return 0;
 }
 
-static int set_timeout(void *ctx, const char *name, const char *value, struct err *err)
+static int set_timeout(void *at, const char *name, const char *value, struct err *err)
 {
 	uint64_t ms;
 
 	if (units_parse_ms(name, value, &ms, err) < 0)
 		return -1;
 	if (ms > INT32_MAX)
-		return err_set(err, ERR_INVALID, "%s: \"%.20s\" is longer than 24 days", name,
-			       value);
-	((struct run_opts *)ctx)->timeout_ms = (uint32_t)ms;
+		return err_set(err, ERR_INVALID, "%s %.20s: must be at most 24 days", name, value);
+	*(uint32_t *)at = (uint32_t)ms;
 	return 0;
 }
 
-static int set_net(void *ctx, const char *name, const char *value, struct err *err)
+static int set_net(void *at, const char *name, const char *value, struct err *err)
 {
-	(void)ctx;
+	(void)at;
 	if (strcmp(value, "none") != 0)
-		return err_set(err, ERR_INVALID, "%s: \"%.40s\" is not known, only \"none\" is",
-			       name, value);
+		return err_set(err, ERR_INVALID, "%s %.40s: must be none", name, value);
 	return 0;
 }
 
-static int set_store(void *ctx, const char *name, const char *value, struct err *err)
+static int set_store(void *at, const char *name, const char *value, struct err *err)
 {
-	struct run_opts *o = ctx;
+	enum keeper_store *store = at;
 
 	if (!strcmp(value, "memory"))
-		o->store = KEEPER_STORE_MEMORY;
+		*store = KEEPER_STORE_MEMORY;
 	else if (!strcmp(value, "disk"))
-		o->store = KEEPER_STORE_DISK;
+		*store = KEEPER_STORE_DISK;
 	else
-		return err_set(err, ERR_INVALID, "%s: \"%.40s\" is neither memory nor disk", name,
-			       value);
+		return err_set(err, ERR_INVALID, "%s %.40s: must be memory or disk", name, value);
 	return 0;
 }
 
-/* Cuts ":rw" or ":ro" off. */
+/* Removes ":rw" or ":ro". */
 static void cut_mode(char *spec, bool *writable)
 {
 	char *colon = strrchr(spec, ':');
@@ -114,7 +93,7 @@ static void cut_mode(char *spec, bool *writable)
 		*colon = '\0';
 }
 
-/* Opened with the caller's own rights: the keeper, which has more, never sees the name. */
+/* Opens it with the permissions of the caller: the keeper, which may be root, gets only the fd. */
 static int open_dir(const char *name, const char *host, struct dir_opt *d, struct err *err)
 {
 	int need = R_OK | X_OK | (d->writable ? W_OK : 0);
@@ -131,9 +110,9 @@ static int open_dir(const char *name, const char *host, struct dir_opt *d, struc
 	return 0;
 }
 
-static int set_dir(void *ctx, const char *name, const char *value, struct err *err)
+static int add_dir(void *at, const char *name, const char *value, struct err *err)
 {
-	struct run_opts *o = ctx;
+	struct dirs *dirs = at;
 	struct dir_opt d = { .fd = -1 };
 	auto_free char *spec = strdup(value);
 	char *path;
@@ -141,13 +120,13 @@ static int set_dir(void *ctx, const char *name, const char *value, struct err *e
 
 	if (!spec)
 		return err_sys(err, ENOMEM, "%s", name);
-	if (o->ndirs == KEEPER_BINDS_MAX)
-		return err_set(err, ERR_INVALID, "%s: at most %d directories", name,
+	if (dirs->count == KEEPER_BINDS_MAX)
+		return err_set(err, ERR_INVALID, "%s: can be used at most %d times", name,
 			       KEEPER_BINDS_MAX);
 	cut_mode(spec, &d.writable);
 	path = strrchr(spec, ':');
 	if (!path || path == spec)
-		return err_set(err, ERR_INVALID, "%s: \"%.100s\" is not HOSTDIR:PATH[:rw]", name,
+		return err_set(err, ERR_INVALID, "%s %.100s: must be HOSTDIR:PATH[:rw]", name,
 			       value);
 	*path++ = '\0';
 	n = strlen(path);
@@ -157,67 +136,13 @@ static int set_dir(void *ctx, const char *name, const char *value, struct err *e
 		memcpy(d.path, path, n);
 	if (!keeper_path_is_valid(d.path))
 		return err_set(err, ERR_INVALID,
-			       "%s: \"%.100s\" is not an absolute path without \".\" and \"..\"",
-			       name, path);
+			       "%s %.100s: PATH must be absolute, without \".\" and \"..\"", name,
+			       path);
 	if (open_dir(name, spec, &d, err) < 0)
 		return -1;
-	o->dirs[o->ndirs++] = d;
+	dirs->items[dirs->count++] = d;
 	return 0;
 }
-
-static int set_tty(void *ctx, const char *name, const char *value, struct err *err)
-{
-	(void)name;
-	(void)value;
-	(void)err;
-	((struct run_opts *)ctx)->tty = true;
-	return 0;
-}
-
-static int set_interactive(void *ctx, const char *name, const char *value, struct err *err)
-{
-	(void)name;
-	(void)value;
-	(void)err;
-	((struct run_opts *)ctx)->interactive = true;
-	return 0;
-}
-
-static int set_json(void *ctx, const char *name, const char *value, struct err *err)
-{
-	(void)name;
-	(void)value;
-	(void)err;
-	((struct run_opts *)ctx)->json = true;
-	return 0;
-}
-
-static const struct cli_option options[] = {
-	{ "template", 0, "NAME", set_template, "what it starts from (default: host)" },
-	{ "command", 'c', "TEXT", set_text, "bash text to run instead of COMMAND" },
-	LIMIT_OPT_TABLE,
-	{ "timeout", 0, "TIME", set_timeout,
-	  "end everything after 30s, 500ms, 2h (default: never)" },
-	{ "net", 0, "none", set_net, "network: none (the default)" },
-	{ "dir", 0, "HOST:PATH[:rw]", set_dir, "show a directory inside, read-only or writable" },
-	{ "store", 0, "memory|disk", set_store, "where its files are" },
-	{ "hostname", 0, "NAME", set_hostname, "name of the machine inside (default: lodge)" },
-	{ "tty", 't', NULL, set_tty, "give it a terminal" },
-	{ "interactive", 'i', NULL, set_interactive, "pass stdin on even from a terminal" },
-	{ "json", 0, NULL, set_json, "one JSON object instead of the output" },
-	{ "home", 0, "DIR", set_home, "where lodge keeps its data" },
-	{ NULL },
-};
-
-static const struct cli_option_command command = {
-	.name = "lodge run",
-	.usage = "[OPTION...] [--] COMMAND [ARGUMENT...]\n       lodge run [OPTION...] -c TEXT",
-	.summary = "Runs a command in a sandbox made for it, and removes it afterwards.",
-	.opts = options,
-	.more = "Exit status: the command's; 128+N when killed by signal N; 124 after --timeout;\n"
-		"125 when lodge failed; 126 COMMAND cannot be executed; 127 it is not there.\n",
-	.stops_at_operand = true,
-};
 
 /* ---- the sandbox ----------------------------------------------------------------------------- */
 
@@ -229,7 +154,7 @@ static bool has_limit(const struct run_opts *o, const char *name)
 	return false;
 }
 
-/* In memory unless more is asked than fits there. */
+/* Memory, unless the disk limit is larger than the memory limit. */
 static void choose_store(const struct run_opts *o, struct sandbox_spec *spec)
 {
 	struct limits *l = &spec->limits;
@@ -248,17 +173,19 @@ static int fill_spec(const struct run_opts *o, struct sandbox_spec *spec,
 	if (template_apply(&o->base, spec, err) < 0)
 		return -1;
 	if (spec->class == KEEPER_CLASS_USER && (!spec->uid || !spec->gid))
-		return err_set(err, ERR_INVALID, "user 0 needs --root");
+		return err_set(err, ERR_INVALID, "root needs --root");
 	choose_store(o, spec);
-	for (size_t i = 0; i < o->ndirs; i++)
-		binds[i] = (struct sandbox_bind){ o->dirs[i].fd, o->dirs[i].path,
-						  o->dirs[i].writable };
+	for (size_t i = 0; i < o->dirs.count; i++) {
+		const struct dir_opt *d = &o->dirs.items[i];
+
+		binds[i] = (struct sandbox_bind){ d->fd, d->path, d->writable };
+	}
 	spec->binds = binds;
-	spec->nbinds = o->ndirs;
+	spec->nbinds = o->dirs.count;
 	return 0;
 }
 
-/* A limit that was asked for and does nothing here must not go unnoticed. */
+/* Warns about limits that were set but cannot be enforced. */
 static void warn_unenforced(const struct run_opts *o, const struct sandbox_spec *spec,
 			    struct keeper_client *k)
 {
@@ -266,17 +193,18 @@ static void warn_unenforced(const struct run_opts *o, const struct sandbox_spec 
 	struct err ignored;
 
 	if (spec->store == KEEPER_STORE_DISK && has_limit(o, "inodes"))
-		fprintf(stderr,
-			"lodge: --inodes is not enforced on disk, where --disk bounds files too\n");
+		fprintf(stderr, "lodge: --inodes is not enforced on disk; --disk limits the number "
+				"of files too\n");
 	if (!o->base.limits_set || keeper_client_features(k, &features, &ignored) < 0)
 		return;
 	if (!(features & KEEPER_HAS_CGROUP) &&
 	    (has_limit(o, "memory_bytes") || has_limit(o, "cpu_milli") || has_limit(o, "pids")))
-		fprintf(stderr, "lodge: memory, cpu and process limits are not enforced here "
-				"(see lodge doctor)\n");
+		fprintf(stderr, "lodge: memory, CPU and process limits are NOT enforced on this "
+				"host (see lodge doctor)\n");
 	if (!(features & KEEPER_HAS_DISK_LIMIT) && spec->store == KEEPER_STORE_DISK &&
 	    has_limit(o, "disk_bytes"))
-		fprintf(stderr, "lodge: the disk limit is not enforced here (see lodge doctor)\n");
+		fprintf(stderr,
+			"lodge: the disk limit is NOT enforced on this host (see lodge doctor)\n");
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -296,22 +224,22 @@ static int begin(struct run_opts *o, struct local_run *r, char **argv)
 {
 	struct guest_exec_spec x = {
 		.argv = (const char *const *)argv,
-		.text = o->text,
+		.text = o->script,
 		.env = (const char *const *)o->base.env,
 		.cwd = o->base.workdir,
 		.user = o->base.user,
 		.timeout_ms = o->timeout_ms,
-		.log_bytes = o->json ? r->limits.output_bytes : STREAM_LOG,
-		.hold = !o->json,
+		.log_bytes = o->a.json ? r->limits.output_bytes : STREAM_LOG,
+		.hold = !o->a.json,
 		.pty = o->tty,
 	};
 	uint32_t uid, gid;
 
-	/* a number is the default user of the sandbox already; an ordinary user has no other */
+	/* a numeric user is already the default user of the sandbox */
 	if (x.user && template_parse_user(x.user, &uid, &gid, &r->err) > 0)
 		x.user = NULL;
 	r->feed = (o->interactive || o->tty || !isatty(STDIN_FILENO)) && !terminal_no_input();
-	r->collect = o->json;
+	r->collect = o->a.json;
 	r->tty = o->tty;
 	r->timeout_ms = o->timeout_ms;
 	x.stdin_open = r->feed;
@@ -320,8 +248,8 @@ static int begin(struct run_opts *o, struct local_run *r, char **argv)
 	return guest_exec_begin(r->sb, &x, &r->x, &r->err);
 }
 
-/* What only the keeper can tell of a command that went wrong: a sandbox that is gone fell victim to
- * its own memory limit, and a limit on disk is not the free space that a guest sees. */
+/* Asks the keeper for what lodge-init cannot know: whether the memory limit ended the whole
+ * sandbox, and whether the disk limit was reached. */
 static void find_cause(struct local_run *r)
 {
 	struct keeper_stats st;
@@ -329,7 +257,7 @@ static void find_cause(struct local_run *r)
 	bool gone = guest_exec_state(r->x) == GUEST_EXEC_FAILED;
 
 	if (!gone && r->store == KEEPER_STORE_MEMORY)
-		return; /* lodge-init sees all of that itself */
+		return; /* lodge-init reports all of it */
 	if (sandbox_stats(r->sb, &st, &ignored) < 0)
 		return;
 	r->oom = gone && st.oom_kills > 0;
@@ -348,18 +276,18 @@ static int run_in(struct run_opts *o, struct local_run *r, char **argv)
 	terminal_restore();
 	if (n < 0 && guest_exec_state(r->x) == GUEST_EXEC_FAILED && !guest_exec_pid(r->x) &&
 	    r->err.code)
-		return cli_option_fail(local_run_start_status(&r->err, o->text ? "bash" : argv[0]),
-				       &r->err);
+		return cli_option_fail(
+			local_run_start_status(&r->err, o->script ? "bash" : argv[0]), &r->err);
 	find_cause(r);
-	return o->json ? local_run_report_json(r) : local_run_report(r);
+	return o->a.json ? local_run_report_json(r) : local_run_report(r);
 }
 
-/* A layer is known to sessions only. */
-static int need_own_files(const struct run_opts *o, struct err *err)
+/* Only sessions have layers. */
+static int check_no_layer(const struct run_opts *o, struct err *err)
 {
 	return o->base.layer ? err_set(err, ERR_INVALID,
-				       "template \"%s\" is made of a snapshot: only sessions can "
-				       "start from it",
+				       "template \"%s\" was created from a snapshot: only "
+				       "sessions can start from it",
 				       o->template)
 			     : 0;
 }
@@ -370,8 +298,7 @@ static int load_base(struct run_opts *o, const char *home, struct err *err)
 		return 0;
 	return err->code == ERR_NOT_FOUND
 		       ? err_set(err, ERR_NOT_FOUND,
-				 "template \"%.63s\": there is none (see lodge template ls)",
-				 o->template)
+				 "no template \"%.63s\" (see lodge template ls)", o->template)
 		       : -1;
 }
 
@@ -385,7 +312,7 @@ static int run_with(struct run_opts *o, const char *home, char **argv)
 	struct local_run r = { 0 };
 	int status;
 
-	if (load_base(o, home, &r.err) < 0 || need_own_files(o, &r.err) < 0 ||
+	if (load_base(o, home, &r.err) < 0 || check_no_layer(o, &r.err) < 0 ||
 	    add_term(o, &r.err) < 0 || template_merge(&o->base, &o->over, &r.err) < 0 ||
 	    fill_spec(o, &spec, binds, &r.err) < 0 || keeper_client_spawn(&how, &k, &r.err) < 0)
 		return cli_option_fail(CLI_EXIT_FAILED, &r.err);
@@ -401,40 +328,97 @@ static int run_with(struct run_opts *o, const char *home, char **argv)
 	return status;
 }
 
-static int checked_run(struct run_opts *o, int argc, char **argv, struct err *err)
+static int check(struct api_cmd *a, struct err *err)
 {
+	const struct run_opts *o = (struct run_opts *)a;
+
+	if (!o->script && !a->argc)
+		return err_set(err, ERR_INVALID, "COMMAND is missing (try lodge run -- COMMAND)");
+	if (o->script && a->argc)
+		return err_set(err, ERR_INVALID, "use either -c or COMMAND, not both");
+	if (!o->script && !a->argv[0][0])
+		return err_set(err, ERR_INVALID, "COMMAND must not be empty");
+	if (a->json && o->tty)
+		return err_set(err, ERR_INVALID, "--json and --tty cannot be combined");
+	return 0;
+}
+
+static int run(struct api_cmd *a, struct err *err)
+{
+	struct run_opts *o = (struct run_opts *)a;
 	char home[HOME_DIR_SIZE];
-	int first, n = cli_option_parse(&command, argc, argv, o, &first, err);
 
-	if (n)
-		return n < 0 ? -1 : 0;
-	if (!o->text && first == argc)
-		return err_set(err, ERR_INVALID, "no command (try lodge run -- COMMAND)");
-	if (o->text && first < argc)
-		return err_set(err, ERR_INVALID, "-c: takes no further command");
-	if (!o->text && !argv[first][0])
-		return err_set(err, ERR_INVALID, "the command is empty");
-	if (o->json && o->tty)
-		return err_set(err, ERR_INVALID, "--json and --tty do not go together");
-	if (home_dir_find(o->home, home, err) < 0)
-		return -1;
-	return run_with(o, home, argv + first);
+	return home_dir_find(o->home, home, err) < 0 ? -1 : run_with(o, home, a->argv);
 }
 
-int cmd_run(int argc, char **argv)
+static void init(struct api_cmd *a)
 {
-	struct run_opts o = { .template = "host" };
-	struct err err;
-	int status;
+	struct run_opts *o = (struct run_opts *)a;
 
-	template_init(&o.over);
-	template_init(&o.base);
-	status = checked_run(&o, argc, argv, &err);
-	if (status < 0)
-		status = cli_option_fail(CLI_EXIT_FAILED, &err);
-	for (size_t i = 0; i < o.ndirs; i++)
-		close(o.dirs[i].fd);
-	template_fini(&o.over);
-	template_fini(&o.base);
-	return status;
+	o->template = "host";
+	template_init(&o->over);
+	template_init(&o->base);
 }
+
+static void fini(struct api_cmd *a)
+{
+	struct run_opts *o = (struct run_opts *)a;
+
+	for (size_t i = 0; i < o->dirs.count; i++)
+		close(o->dirs.items[i].fd);
+	template_fini(&o->over);
+	template_fini(&o->base);
+}
+
+static const struct cli_option options[] = {
+	CLI_SECTION("Command"),
+	{ "command", 'c', "SCRIPT", CLI_ANY, offsetof(struct run_opts, script),
+	  "run a bash script" },
+	{ "timeout", 0, "TIME", CLI_SET, offsetof(struct run_opts, timeout_ms),
+	  "kill it after TIME, as 30s (never)", .set = set_timeout },
+	{ "interactive", 'i', NULL, CLI_FLAG, offsetof(struct run_opts, interactive),
+	  "send input even from a terminal" },
+	{ "tty", 't', NULL, CLI_FLAG, offsetof(struct run_opts, tty), "allocate a terminal" },
+	OPTION_JSON("print output and result as JSON"),
+	CLI_SECTION("Sandbox"),
+	{ "template", 0, "NAME", CLI_ANY, offsetof(struct run_opts, template),
+	  "template to start from (host)" },
+	{ "dir", 0, "HOSTDIR:PATH[:rw]", CLI_SET, offsetof(struct run_opts, dirs),
+	  "mount a directory, read-only unless :rw (repeatable)", .set = add_dir },
+	{ "store", 0, "memory|disk", CLI_SET, offsetof(struct run_opts, store),
+	  "where its files are (memory, unless --disk is larger)", .set = set_store },
+	{ "hostname", 0, "NAME", CLI_SET, offsetof(struct run_opts, hostname),
+	  "host name in the sandbox (lodge)", .set = set_hostname },
+	{ "net", 0, "none", CLI_SET, 0, "network: none (default)", .set = set_net },
+	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct run_opts, home), "data directory of lodge" },
+	CLI_SECTION("Limits and environment"),
+	CLI_INCLUDE(template_options, offsetof(struct run_opts, over)),
+	CLI_INCLUDE(require_options, offsetof(struct run_opts, over)),
+	{ NULL },
+};
+
+const struct command cmd_run = {
+	.name = "run",
+	.usage = "[OPTION...] [--] COMMAND [ARG...]\n"
+		 "       lodge run [OPTION...] -c SCRIPT",
+	.summary = "run one command in a throwaway sandbox",
+	.about = "Needs no service: the sandbox is created for the command and deleted "
+		 "afterwards.\n",
+	.options = options,
+	.more = "Exit status\n"
+		"  the command's own, or 128+N if signal N killed it\n"
+		"  124  --timeout expired\n"
+		"  125  lodge failed\n"
+		"  126  COMMAND is not executable\n"
+		"  127  COMMAND was not found\n",
+	.size = sizeof(struct run_opts),
+	.most = -1,
+	.failed = CLI_EXIT_FAILED,
+	.misused = CLI_EXIT_FAILED,
+	.stops_at_operand = true,
+	.local = true,
+	.check = check,
+	.run = run,
+	.init = init,
+	.fini = fini,
+};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checks of lodge doctor. Each probe really tries the thing, in a child of its own that may
- * change whatever it likes about itself. */
+/* The checks of lodge doctor. Each probe uses the feature, in a child process that it may change.
+ */
 #ifndef LODGE_CLI_LOCAL_DOCTOR_H
 #define LODGE_CLI_LOCAL_DOCTOR_H
 
@@ -11,10 +11,10 @@ enum { DOCTOR_TEXT = 256 };
 
 enum doctor_need {
 	DOCTOR_NEEDED,
-	DOCTOR_OPTIONAL, /* something is lost without it, and the advice says what */
+	DOCTOR_OPTIONAL, /* the advice says what is lost without it */
 };
 
-/* 0: found. -errno: missing. `detail` may get a few words in either case. */
+/* 0: found. -errno: missing. May fill `detail` in either case. */
 typedef int doctor_fn(int arg, char detail[DOCTOR_TEXT]);
 
 struct doctor_check {
@@ -22,7 +22,7 @@ struct doctor_check {
 	enum doctor_need need;
 	doctor_fn *probe;
 	int arg;
-	const char *advice; /* when it is missing */
+	const char *advice; /* how to fix it */
 };
 
 /* Each ends with an entry without a name. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the host is set up. */
+/* Checks of the configuration of the host. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -37,7 +37,7 @@ static bool has_line(const char *text, const char *word)
 	return false;
 }
 
-/* A group of our own, made and removed again. */
+/* Creates and removes a group. */
 static int try_mkdir(const char *parent)
 {
 	char path[512];
@@ -57,15 +57,16 @@ static int probe_v1(char detail[DOCTOR_TEXT])
 		int r = try_mkdir(roots[i]);
 
 		if (r < 0) {
-			snprintf(detail, DOCTOR_TEXT, "version 1, %s: not ours to use", roots[i]);
+			snprintf(detail, DOCTOR_TEXT,
+				 "cgroup v1: no permission to create groups in %s", roots[i]);
 			return r;
 		}
 	}
-	snprintf(detail, DOCTOR_TEXT, "version 1: memory, cpu, pids");
+	snprintf(detail, DOCTOR_TEXT, "cgroup v1: memory, cpu, pids");
 	return 0;
 }
 
-/* The group this process is in, on the v2 tree: what an ordinary user may have been given. */
+/* The cgroup v2 group of this process, which may be delegated to the user. */
 static int own_v2_group(char *ret, size_t size)
 {
 	char text[4096], *line;
@@ -98,12 +99,13 @@ static int probe_cgroups(int arg, char detail[DOCTOR_TEXT])
 		return -ENOENT;
 	for (size_t i = 0; i < 3; i++)
 		if (!has_line(text, wanted[i])) {
-			snprintf(detail, DOCTOR_TEXT, "version 2, %s: no %s controller", group,
+			snprintf(detail, DOCTOR_TEXT, "cgroup v2, %s: no %s controller", group,
 				 wanted[i]);
 			return -ENOENT;
 		}
 	r = try_mkdir(group);
-	snprintf(detail, DOCTOR_TEXT, r < 0 ? "version 2, %s: not ours to use" : "version 2, %s",
+	snprintf(detail, DOCTOR_TEXT,
+		 r < 0 ? "cgroup v2: no permission to create groups in %s" : "cgroup v2, %s",
 		 group);
 	return r;
 }
@@ -120,7 +122,7 @@ static int probe_kill(int arg, char detail[DOCTOR_TEXT])
 		if (access(path, F_OK) == 0)
 			return 0;
 	}
-	for (size_t i = 0; i < 2; i++) { /* the root itself has none: look at a child */
+	for (size_t i = 0; i < 2; i++) { /* the root has none: check a child */
 		snprintf(path, sizeof(path), "%s/lodge-doctor-%d", roots[i], getpid());
 		if (mkdir(path, 0755) == 0) {
 			char file[640];
@@ -156,11 +158,11 @@ static int probe_volume(int arg, char detail[DOCTOR_TEXT])
 
 	(void)arg;
 	if (slurp("/proc/filesystems", text, sizeof(text)) < 0 || !has_line(text, "btrfs")) {
-		snprintf(detail, DOCTOR_TEXT, "the kernel has no btrfs (loaded)");
+		snprintf(detail, DOCTOR_TEXT, "kernel module btrfs is not loaded");
 		return -ENOENT;
 	}
 	if (access("/dev/loop-control", R_OK | W_OK) < 0) {
-		snprintf(detail, DOCTOR_TEXT, "no loop devices for us");
+		snprintf(detail, DOCTOR_TEXT, "no permission to use loop devices");
 		return -ENOENT;
 	}
 	if (!in_path("mkfs.btrfs")) {
@@ -177,7 +179,7 @@ static int probe_subuid(int arg, char detail[DOCTOR_TEXT])
 
 	(void)arg;
 	if (geteuid() == 0) {
-		snprintf(detail, DOCTOR_TEXT, "not used as root");
+		snprintf(detail, DOCTOR_TEXT, "not needed as root");
 		return 0;
 	}
 	if (slurp("/etc/subuid", text, sizeof(text)) < 0 || !pw || !has_line(text, pw->pw_name)) {
@@ -199,13 +201,13 @@ static int probe_nofile(int arg, char detail[DOCTOR_TEXT])
 	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
 		return -errno;
 	if (r.rlim_max == RLIM_INFINITY)
-		snprintf(detail, DOCTOR_TEXT, "no bound");
+		snprintf(detail, DOCTOR_TEXT, "unlimited");
 	else
 		snprintf(detail, DOCTOR_TEXT, "%llu", (unsigned long long)r.rlim_max);
 	return r.rlim_max < NOFILE_WANTED ? -EMFILE : 0;
 }
 
-/* A handler on the host would be started, as root, by every crash in a sandbox. */
+/* Every crash in a sandbox would start a core dump handler on the host, as root. */
 static int probe_core(int arg, char detail[DOCTOR_TEXT])
 {
 	char text[256];
@@ -220,21 +222,19 @@ static int probe_core(int arg, char detail[DOCTOR_TEXT])
 
 const struct doctor_check doctor_host[] = {
 	{ "cgroup controllers", DOCTOR_OPTIONAL, probe_cgroups, 0,
-	  "without them limits on memory, cpu and processes are not enforced; as an ordinary user: "
-	  "start lodge in a unit with Delegate=yes (systemd-run --user -p Delegate=yes --scope)" },
+	  "memory, CPU and process limits are NOT enforced; without root, start lodge with: "
+	  "systemd-run --user -p Delegate=yes --scope" },
 	{ "cgroup.kill", DOCTOR_OPTIONAL, probe_kill, 0,
-	  "without it the processes of a command are ended one by one; it needs a kernel of 5.14 "
-	  "or "
-	  "newer and, for an ordinary user, a cgroup that was delegated to them" },
+	  "processes of a command are killed one by one; it needs Linux 5.14 and, without root, a "
+	  "delegated cgroup" },
 	{ "btrfs volume", DOCTOR_OPTIONAL, probe_volume, 0,
-	  "without it --disk is not enforced for files kept on disk: modprobe btrfs loop; apt "
-	  "install btrfs-progs; only root can use it" },
+	  "disk limits are NOT enforced; as root: modprobe btrfs loop && apt install btrfs-progs" },
 	{ "subordinate ids", DOCTOR_OPTIONAL, probe_subuid, 0,
-	  "nothing uses them yet: a sandbox of an ordinary user has one user only, with or "
-	  "without" },
+	  "not used yet: rootless sandboxes have a single user" },
 	{ "open files", DOCTOR_OPTIONAL, probe_nofile, 0,
 	  "raise the hard limit (ulimit -Hn, LimitNOFILE=) to 4096 or more" },
 	{ "core dumps", DOCTOR_OPTIONAL, probe_core, 0,
-	  "a crash inside may start this program on the host: sysctl -w kernel.core_pattern=core" },
+	  "a crash in a sandbox may start this program on the host; fix: sysctl -w "
+	  "kernel.core_pattern=core" },
 	{ NULL },
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System calls. */
+/* Checks of system calls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -91,7 +91,7 @@ static int probe_seccomp(int arg, char detail[DOCTOR_TEXT])
 
 static int probe_landlock(int arg, char detail[DOCTOR_TEXT])
 {
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* ask for the version */);
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* returns the version */);
 
 	(void)arg;
 	if (abi < 0)
@@ -100,7 +100,7 @@ static int probe_landlock(int arg, char detail[DOCTOR_TEXT])
 	return 0;
 }
 
-/* /bin/true, run from a file that nobody can change: how lodge-init is started. */
+/* Runs /bin/true from a sealed memfd, as lodge-init is started. */
 static int probe_memfd(int arg, char detail[DOCTOR_TEXT])
 {
 	char name[] = "true", *argv[] = { name, NULL }, *envp[] = { NULL };
@@ -121,7 +121,7 @@ static int probe_memfd(int arg, char detail[DOCTOR_TEXT])
 	return -errno;
 }
 
-#define ADVICE "use a kernel that has it: 5.19 or newer, Debian 12 and later"
+#define ADVICE "upgrade the kernel to 5.19 or newer (Debian 12 and later)"
 
 const struct doctor_check doctor_kernel[] = {
 	{ "kernel", DOCTOR_NEEDED, probe_kernel, 0, ADVICE },
@@ -130,9 +130,9 @@ const struct doctor_check doctor_kernel[] = {
 	{ "openat2", DOCTOR_NEEDED, probe_openat2, 0, ADVICE },
 	{ "close_range", DOCTOR_NEEDED, probe_close_range, 0, ADVICE },
 	{ "seccomp filter", DOCTOR_NEEDED, probe_seccomp, 0,
-	  "a kernel with CONFIG_SECCOMP_FILTER; inside a container: allow seccomp(2)" },
+	  "use a kernel with CONFIG_SECCOMP_FILTER; in a container, allow seccomp(2)" },
 	{ "sealed memfd, execveat", DOCTOR_NEEDED, probe_memfd, 0, "sysctl -w vm.memfd_noexec=0" },
 	{ "landlock", DOCTOR_OPTIONAL, probe_landlock, 0,
-	  "add landlock to the lsm= kernel parameter; only policies that ask for it need it" },
+	  "add landlock to the kernel parameter lsm=; without it, command policies are advisory" },
 	{ NULL },
 };

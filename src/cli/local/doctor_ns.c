@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Namespaces and mounts. */
+/* Checks of namespaces and mounts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -76,7 +76,7 @@ static int probe_namespace(int flag, char detail[DOCTOR_TEXT])
 	return unshare(flag) < 0 ? -errno : 0;
 }
 
-/* Root of a user and a mount namespace, with an empty tmpfs as working directory. */
+/* Becomes root of a user and a mount namespace, in an empty tmpfs. */
 static int enter_scratch(void)
 {
 	int r = doctor_enter_userns();
@@ -127,7 +127,7 @@ static int probe_mount_api(int arg, char detail[DOCTOR_TEXT])
 		       : 0;
 }
 
-/* A user namespace to map by: that of a child which waits to be killed. */
+/* The user namespace of a child that waits until it is killed. */
 static int other_userns(pid_t *ret)
 {
 	char path[64];
@@ -169,7 +169,7 @@ static int probe_idmap(int arg, char detail[DOCTOR_TEXT])
 
 	(void)arg;
 	if (geteuid() != 0) {
-		snprintf(detail, DOCTOR_TEXT, "not used as an ordinary user");
+		snprintf(detail, DOCTOR_TEXT, "not needed without root");
 		return 0;
 	}
 	ns = other_userns(&pid);
@@ -186,9 +186,9 @@ static int probe_idmap(int arg, char detail[DOCTOR_TEXT])
 }
 
 #define USERNS_ADVICE                                                                              \
-	"sysctl -w user.max_user_namespaces=15000; where they exist also "                         \
+	"sysctl -w user.max_user_namespaces=15000; if they exist, also set "                       \
 	"kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0"
-#define KERNEL_ADVICE "use a kernel that has it: 5.19 or newer, Debian 12 and later"
+#define KERNEL_ADVICE "upgrade the kernel to 5.19 or newer (Debian 12 and later)"
 
 const struct doctor_check doctor_namespaces[] = {
 	{ "user namespace", DOCTOR_NEEDED, probe_userns, 0, USERNS_ADVICE },
@@ -199,11 +199,11 @@ const struct doctor_check doctor_namespaces[] = {
 	{ "uts namespace", DOCTOR_NEEDED, probe_namespace, CLONE_NEWUTS, KERNEL_ADVICE },
 	{ "cgroup namespace", DOCTOR_NEEDED, probe_namespace, CLONE_NEWCGROUP, KERNEL_ADVICE },
 	{ "time namespace", DOCTOR_OPTIONAL, probe_namespace, CLONE_NEWTIME,
-	  "without it a sandbox sees the host's uptime" },
+	  "sandboxes see the uptime of the host" },
 	{ "overlay", DOCTOR_NEEDED, probe_overlay, 0,
-	  "modprobe overlay, and a kernel of 5.11 or newer" },
+	  "modprobe overlay; needs Linux 5.11 or newer" },
 	{ "new mount API", DOCTOR_NEEDED, probe_mount_api, 0, KERNEL_ADVICE },
 	{ "idmapped mounts", DOCTOR_NEEDED, probe_idmap, 0,
-	  "put the host's /usr on ext4, btrfs or xfs with a kernel of 5.19 or newer" },
+	  "put /usr on ext4, btrfs or xfs, with Linux 5.19 or newer" },
 	{ NULL },
 };

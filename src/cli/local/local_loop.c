@@ -22,8 +22,8 @@
 
 enum {
 	CHUNK = 128 * 1024,
-	GRACE_MS = 5000, /* between a forwarded SIGTERM and the end of everything */
-	LATE_MS = 5000, /* how far behind its deadline lodge-init may be */
+	GRACE_MS = 5000, /* between a forwarded SIGTERM and SIGKILL */
+	LATE_MS = 5000, /* how late lodge-init may enforce the timeout */
 	NSTREAMS = 2,
 	FD_AGENT = 0,
 	FD_KEEPER,
@@ -40,7 +40,7 @@ struct loop {
 	bool input_eof;
 	struct output_sink sinks[NSTREAMS];
 	bool blocked[NSTREAMS];
-	uint64_t at[NSTREAMS], told[NSTREAMS]; /* written so far; what lodge-init knows of it */
+	uint64_t at[NSTREAMS], acked[NSTREAMS]; /* bytes written, and reported to lodge-init */
 	int64_t deadline, kill_at; /* monotonic ms; 0: none */
 	char buf[CHUNK];
 };
@@ -54,7 +54,7 @@ static void stop(struct loop *l)
 	guest_exec_kill(l->r->x, &ignored);
 }
 
-/* The command, and what it wrote as far as nobody takes it: it cannot end before that is gone. */
+/* Kills the command, and drops output that its reader does not take: it could not end before. */
 static void give_up(struct loop *l)
 {
 	for (int s = 0; s < NSTREAMS; s++) {
@@ -64,10 +64,10 @@ static void give_up(struct loop *l)
 	stop(l);
 }
 
-static void output_is_dead(struct loop *l, int s, int error)
+static void handle_write_error(struct loop *l, int s, int error)
 {
 	l->sinks[s].dead = true;
-	if (s == GUEST_EXEC_ERR) /* nobody wants it: let the command go on */
+	if (s == GUEST_EXEC_ERR) /* the command goes on without a reader of its errors */
 		return;
 	if (error == EPIPE || error == ECONNRESET)
 		l->r->pipe_broken = true;
@@ -97,7 +97,7 @@ static void write_stream(struct loop *l, int s)
 		if (w == -EAGAIN)
 			return;
 		if (w < 0)
-			output_is_dead(l, s, (int)-w);
+			handle_write_error(l, s, (int)-w);
 		else
 			l->at[s] = next - (uint64_t)n + (uint64_t)w;
 	}
@@ -111,9 +111,9 @@ static void write_output(struct loop *l)
 		return;
 	for (int s = 0; s < NSTREAMS; s++)
 		write_stream(l, s);
-	if (l->at[0] == l->told[0] && l->at[1] == l->told[1])
+	if (l->at[0] == l->acked[0] && l->at[1] == l->acked[1])
 		return;
-	memcpy(l->told, l->at, sizeof(l->told));
+	memcpy(l->acked, l->at, sizeof(l->acked));
 	if (!*guest_exec_ended(l->r->x))
 		guest_exec_consumed(l->r->x, l->at[GUEST_EXEC_OUT], l->at[GUEST_EXEC_ERR],
 				    &ignored);
@@ -129,7 +129,7 @@ static bool all_written(const struct loop *l)
 
 /* ---- input and signals ----------------------------------------------------------------------- */
 
-static bool wants_input(const struct loop *l)
+static bool reads_input(const struct loop *l)
 {
 	return l->r->feed && !l->input_eof && guest_exec_state(l->r->x) == GUEST_EXEC_RUNNING &&
 	       !guest_exec_stdin_is_busy(l->r->x) && !guest_exec_stdin_is_closed(l->r->x);
@@ -155,8 +155,8 @@ static void resize(struct loop *l)
 	guest_exec_resize(l->r->x, rows, cols, &ignored);
 }
 
-/* The command gets the signal. One that should end things does so for certain a little later, and
- * at once when it comes again. */
+/* Forwards a signal to the command. If it should end the command, everything is killed after a
+ * grace period, or at once when the signal comes again. */
 static void forward(struct loop *l, int signo)
 {
 	bool ends = signo == SIGTERM || signo == SIGHUP || signo == SIGINT;
@@ -170,7 +170,7 @@ static void forward(struct loop *l, int signo)
 	if (signo == SIGTERM || signo == SIGHUP)
 		l->kill_at = clock_mono_ms() + GRACE_MS;
 	else if (signo == SIGINT)
-		l->kill_at = INT64_MAX; /* it may live with it, but not with a second one */
+		l->kill_at = INT64_MAX; /* the command may handle it; a second one kills it */
 }
 
 static void read_signals(struct loop *l)
@@ -212,7 +212,7 @@ static void fill_poll(struct loop *l, struct pollfd p[NFDS])
 	p[FD_AGENT] = (struct pollfd){ a ? agent_fd(a) : -1, (short)(a ? agent_events(a) : 0), 0 };
 	p[FD_KEEPER] = (struct pollfd){ keeper_client_fd(l->r->keeper), POLLIN, 0 };
 	p[FD_SIGNAL] = (struct pollfd){ l->signals, POLLIN, 0 };
-	p[FD_INPUT] = (struct pollfd){ wants_input(l) ? STDIN_FILENO : -1, POLLIN, 0 };
+	p[FD_INPUT] = (struct pollfd){ reads_input(l) ? STDIN_FILENO : -1, POLLIN, 0 };
 	p[FD_OUT] = (struct pollfd){ l->blocked[0] ? l->sinks[0].fd : -1, POLLOUT, 0 };
 	p[FD_ERR] = (struct pollfd){ l->blocked[1] ? l->sinks[1].fd : -1, POLLOUT, 0 };
 }
@@ -269,12 +269,12 @@ static int one_round(struct loop *l)
 		l->r->err = err;
 		return -1;
 	}
-	if (p[FD_INPUT].revents && wants_input(l))
+	if (p[FD_INPUT].revents && reads_input(l))
 		read_input(l);
 	return check_times(l) ? 0 : -1;
 }
 
-static int until_the_end(struct loop *l)
+static int run_to_end(struct loop *l)
 {
 	while (!*guest_exec_ended(l->r->x) || !all_written(l)) {
 		if (one_round(l) < 0)
@@ -303,7 +303,7 @@ int local_run_loop(struct local_run *r)
 	output_sink_init(&l->sinks[1], STDERR_FILENO);
 	if (r->timeout_ms)
 		l->deadline = clock_mono_ms() + r->timeout_ms + LATE_MS;
-	n = until_the_end(l);
+	n = run_to_end(l);
 	output_sink_fini(&l->sinks[0]);
 	output_sink_fini(&l->sinks[1]);
 	close(l->signals);

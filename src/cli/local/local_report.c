@@ -20,8 +20,8 @@ int local_run_start_status(const struct err *err, const char *command)
 {
 	size_t n = strlen(command);
 
-	/* lodge-init puts the command's name first; a missing directory or user is our caller's
-	 * mistake, not a missing command */
+	/* errors about the command begin with its name; a missing directory or user is another
+	 * failure */
 	if (strncmp(err->msg, command, n) != 0 || err->msg[n] != ':')
 		return CLI_EXIT_FAILED;
 	if (err->code == ERR_NOT_FOUND)
@@ -158,5 +158,5 @@ int local_run_report_json(const struct local_run *r)
 		return cli_option_fail(CLI_EXIT_FAILED, &err);
 	}
 	human_put_json(text, stdout);
-	return cli_option_flush(status_of(r));
+	return status_of(r);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of `lodge run`: cmd_run.c reads the command line and makes the sandbox,
- * local_run_loop.c carries bytes and signals, local_run_report.c says how it ended. */
+/* The parts of `lodge run`: cmd_run.c parses the command line and creates the sandbox,
+ * local_loop.c forwards bytes and signals, local_report.c reports the result. */
 #ifndef LODGE_CLI_LOCAL_LOCAL_RUN_H
 #define LODGE_CLI_LOCAL_LOCAL_RUN_H
 
@@ -21,25 +21,25 @@ struct local_run {
 	struct limits limits;
 	enum keeper_store store;
 	uint32_t timeout_ms;
-	bool feed; /* stdin goes inside */
-	bool collect; /* --json: output is kept, not written */
+	bool feed; /* send stdin */
+	bool collect; /* --json: collect output instead of writing it */
 	bool tty;
-	/* how it ended, besides what the exec says */
+	/* how it ended, in addition to the result of the exec */
 	bool pipe_broken;
-	bool oom; /* the sandbox itself fell victim to its memory limit */
+	bool oom; /* the memory limit ended the whole sandbox */
 	bool disk_full;
-	bool late; /* lodge-init did not enforce the deadline; we did */
+	bool late; /* lodge enforced the timeout, because lodge-init did not */
 	struct err err; /* set when lodge itself failed */
 };
 
-/* From the command's start to its end. -1: r->err says why there is no proper end. */
+/* Runs the command to its end. -1: r->err says what failed. */
 int local_run_loop(struct local_run *r);
 
-/* The exit status; one line on stderr for each limit that was hit. */
+/* Returns the exit status, and prints a line on stderr for each limit that was reached. */
 int local_run_report(const struct local_run *r);
 /* The same as one JSON object on stdout. */
 int local_run_report_json(const struct local_run *r);
-/* Status for a command that could not be started. */
+/* The exit status for a command that could not be started. */
 int local_run_start_status(const struct err *err, const char *command);
 
 #endif

@@ -12,8 +12,8 @@
 
 #include "base/auto.h"
 #include "base/clock.h"
+#include "cli/core/api_cmd.h"
 #include "cli/core/limit_options.h"
-#include "cli/core/options.h"
 #include "cli/copy/tar_child.h"
 #include "sandbox/template/template_fill.h"
 #include "sandbox/home_dir.h"
@@ -21,36 +21,14 @@
 #include "sandbox/template/template_json.h"
 
 struct add_opts {
-	struct template t; /* first: limit_opt.h */
+	struct api_cmd a;
+	struct template t;
 	const char *home;
-};
-
-static int set_home(void *ctx, const char *name, const char *value, struct err *err)
-{
-	((struct add_opts *)ctx)->home = value;
-	return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);
-}
-
-static const struct cli_option options[] = {
-	LIMIT_OPT_TABLE,
-	{ "home", 0, "DIR", set_home, "where lodge keeps its data" },
-	{ NULL },
-};
-
-static const struct cli_option_command command = {
-	.name = "lodge template add",
-	.usage = "NAME SOURCE [OPTION...]",
-	.summary = "Makes a template from a directory, a root file system as a tar (also .gz .xz "
-		   ".zst)\nor an OCI image layout. The options become the defaults of its "
-		   "sandboxes.",
-	.more = "For lodge run on this machine; lodge templates add is for sessions of a "
-		"service.\n",
-	.opts = options,
 };
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-static void show(void *arg, const struct archive_unpack *u)
+static void show_progress(void *arg, const struct archive_unpack *u)
 {
 	(void)arg;
 	if (u->total)
@@ -61,7 +39,7 @@ static void show(void *arg, const struct archive_unpack *u)
 		fprintf(stderr, "\runpacking %llu MB", (unsigned long long)(u->done >> 20));
 }
 
-static void show_no_more(void)
+static void clear_progress(void)
 {
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\r%40s\r", "");
@@ -88,7 +66,7 @@ static int open_source(const char *path, struct source *s, struct template *t, s
 	s->is_dir = S_ISDIR(s->st.st_mode);
 	s->is_oci = s->is_dir && oci_image_is_layout(fd);
 	if (!s->is_dir && !S_ISREG(s->st.st_mode))
-		return err_set(err, ERR_INVALID, "%s: neither a directory nor a file", path);
+		return err_set(err, ERR_INVALID, "%s: must be a directory or a file", path);
 	if (s->is_oci) {
 		struct oci_image_files from = { oci_image_open_at, &fd };
 
@@ -106,8 +84,8 @@ static void close_source(struct source *s)
 		oci_image_close(&s->image);
 }
 
-/* tar(1) reads the directory with the caller's own rights. A sandbox with the directory bound in
- * would not do: in there every owner but its own looks like nobody. */
+/* tar(1) reads the directory with the permissions of the caller. A sandbox that binds the directory
+ * would see every other owner as nobody. */
 static int unpack_dir(struct archive_unpack *u, const char *dir, unsigned flags, struct err *err)
 {
 	auto_fini(tar_abort) struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
@@ -155,11 +133,11 @@ static int fill(struct keeper_client *k, struct sandbox *sb, struct source *s, s
 {
 	struct archive_unpack u = { .into = sb,
 				    .need_host = new_host,
-				    .progress = isatty(STDERR_FILENO) ? show : NULL,
+				    .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
 				    .arg = k };
 	int r = unpack_source(&u, k, s, err);
 
-	show_no_more();
+	clear_progress();
 	sandbox_free(u.host);
 	t->made.bytes = u.bytes;
 	return r;
@@ -186,7 +164,7 @@ static int build(const char *home, const char *name, struct source *s, struct te
 		return -1;
 	if (fill(k, sb, s, t, err) < 0 || template_fill_user(sb, t, err) < 0)
 		return err_ctx(err, "%s", s->path);
-	/* files without a template.json are what an interrupted add or rm left */
+	/* an interrupted add or rm leaves files without a template.json */
 	local_template_delete(k, name, &ignored);
 	if (sandbox_seal(sb, name, err) < 0)
 		return -1;
@@ -203,17 +181,19 @@ static int check_name(const char *home, const char *name, struct err *err)
 	int r;
 
 	if (!template_name_is_valid(name))
-		return err_set(err, ERR_INVALID,
-			       "template \"%.64s\": a name is made of a-z, 0-9, '.', '_', '-'",
-			       name);
-	if (!strcmp(name, "host") || !strcmp(name, "empty"))
+		return err_set(
+			err, ERR_INVALID,
+			"template \"%.64s\": a name contains only a-z, 0-9, '.', '_' and '-'",
+			name);
+	if (template_is_builtin(name))
 		return err_set(err, ERR_INVALID, "template \"%s\" is built in", name);
 	r = template_load(home, name, &t, err);
 	template_fini(&t);
 	if (r == 0 || err->code != ERR_NOT_FOUND)
-		return err_set(err, ERR_CONFLICT,
-			       "template \"%s\" is there already (lodge template rm %s)", name,
-			       name);
+		return err_set(
+			err, ERR_CONFLICT,
+			"template \"%s\" already exists (remove it with: lodge template rm %s)",
+			name, name);
 	return 0;
 }
 
@@ -228,30 +208,51 @@ static int add(struct add_opts *o, const char *name, const char *path, struct er
 	if (limit_opt_check(&o->t, err) < 0 || open_source(path, &s, &o->t, err) < 0)
 		return -1;
 	if (s.is_oci && s.image.wants_root && !o->t.user && o->t.class != KEEPER_CLASS_ROOT)
-		fprintf(stderr, "lodge: this image expects root; its sandboxes run as uid 1000 "
-				"(--root gives them a root inside)\n");
+		fprintf(stderr, "lodge: this image expects root, but its sandboxes run as uid "
+				"1000; --root allows root\n");
 	r = build(home, name, &s, &o->t, err);
 	close_source(&s);
 	return r;
 }
 
-int local_template_add(int argc, char **argv, struct err *err)
+static int run(struct api_cmd *a, struct err *err)
 {
-	struct add_opts o = { 0 };
-	int first, n;
-
-	template_init(&o.t);
-	n = cli_option_parse(&command, argc, argv, &o, &first, err);
-	if (n < 0) {
-		n = -CLI_EXIT_USAGE;
-	} else if (n > 0) {
-		n = 0;
-	} else if (argc - first != 2) {
-		err_set(err, ERR_INVALID, "template add: give a name and a source");
-		n = -CLI_EXIT_USAGE;
-	} else {
-		n = add(&o, argv[first], argv[first + 1], err);
-	}
-	template_fini(&o.t);
-	return n;
+	return add((struct add_opts *)a, a->argv[0], a->argv[1], err);
 }
+
+static void init(struct api_cmd *a)
+{
+	template_init(&((struct add_opts *)a)->t);
+}
+
+static void fini(struct api_cmd *a)
+{
+	template_fini(&((struct add_opts *)a)->t);
+}
+
+static const struct cli_option options[] = {
+	CLI_SECTION("Defaults of its sandboxes"),
+	CLI_INCLUDE(template_options, offsetof(struct add_opts, t)),
+	CLI_INCLUDE(require_options, offsetof(struct add_opts, t)),
+	CLI_SECTION("This machine"),
+	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct add_opts, home), "data directory of lodge" },
+	{ NULL },
+};
+
+const struct command local_template_add = {
+	.name = "template add",
+	.usage = "NAME SOURCE [OPTION...]",
+	.summary = "create a template from a directory, tar or OCI image",
+	.about =
+		"SOURCE is a directory, a tar of a root file system (also .gz .xz .zst) or an OCI\n"
+		"image layout.\n",
+	.options = options,
+	.more = "`lodge templates add` creates one of a service, for sessions.\n",
+	.size = sizeof(struct add_opts),
+	.least = 2,
+	.most = 2,
+	.local = true,
+	.run = run,
+	.init = init,
+	.fini = fini,
+};

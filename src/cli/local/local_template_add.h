@@ -4,12 +4,12 @@
 #define LODGE_CLI_LOCAL_LOCAL_TEMPLATE_ADD_H
 
 #include "base/err.h"
+#include "cli/core/command.h"
 
 struct keeper_client;
 
-/* 0, or -status with err set. */
-int local_template_add(int argc, char **argv, struct err *err);
-/* Removes the template's files. ERR_NOT_FOUND: there are none. */
+extern const struct command local_template_add;
+/* Removes the files of a template; ERR_NOT_FOUND if there are none. */
 int local_template_delete(struct keeper_client *k, const char *name, struct err *err);
 
 #endif

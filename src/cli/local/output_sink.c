@@ -25,7 +25,7 @@ void output_sink_init(struct output_sink *s, int fd)
 		if (s->own >= 0)
 			s->fd = s->own;
 	}
-	/* poll() promises room for PIPE_BUF bytes in a pipe or terminal, not for more */
+	/* poll() guarantees space for PIPE_BUF bytes in a pipe or terminal, not more */
 	if ((S_ISFIFO(st.st_mode) && s->own < 0) || S_ISCHR(st.st_mode))
 		s->chunk = PIPE_BUF;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Standard output or error as something that never blocks: a stalled reader must not keep lodge
- * from seeing signals, and the shared file description must not be made non-blocking for others. */
+/* Writes to standard output or error without blocking, so that a stalled reader cannot keep lodge
+ * from handling signals. O_NONBLOCK cannot be set: other processes share the file description. */
 #ifndef LODGE_CLI_LOCAL_OUTPUT_SINK_H
 #define LODGE_CLI_LOCAL_OUTPUT_SINK_H
 
@@ -10,10 +10,10 @@
 
 struct output_sink {
 	int fd; /* what to poll for POLLOUT */
-	int own; /* -1, or a description of our own: close it */
+	int own; /* a file description of its own; -1: none */
 	bool socket;
-	size_t chunk; /* most that one write may take without blocking */
-	bool dead; /* EPIPE: the reader is gone */
+	size_t chunk; /* maximum that one write takes without blocking */
+	bool dead; /* EPIPE: the reader closed it */
 };
 
 void output_sink_init(struct output_sink *s, int fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge bench: how fast this service answers, from here. */
+/* lodge bench: measures the response times of the service. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,24 +7,28 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/file_io.h"
 #include "cli/core/api_cmd.h"
-#include "cli/core/commands.h"
 #include "cli/session/temp_session.h"
 
 enum { TIMES = 50, TIMES_MAX = 10000, FILE_BYTES = 4096 };
 
 DEFINE_AUTO(struct client_stream *, client_close);
 
-struct bench {
-	struct api_cmd *a;
-	const char *id;
-	int fd; /* of the file that is written */
+struct bench_opts {
+	struct api_cmd a;
+	const char *count;
 };
 
-/* ---- what is measured ------------------------------------------------------------------------ */
+struct bench {
+	struct api_cmd *a;
+	const char *key;
+	const char *id;
+	int fd; /* the file to upload */
+};
+
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static int do_status(struct bench *b, struct err *err)
 {
@@ -33,7 +37,7 @@ static int do_status(struct bench *b, struct err *err)
 
 static int do_enter(struct bench *b, struct err *err)
 {
-	auto_json json_t *body = json_pack("{s:s}", "key", b->a->key);
+	auto_json json_t *body = json_pack("{s:s}", "key", b->key);
 
 	return client_call(b->a->client, "POST", "/v1/sessions", body, NULL, err);
 }
@@ -44,15 +48,15 @@ static int do_exec(struct bench *b, struct err *err)
 
 	if (api_cmd_call(b->a, "POST", body, &answer, err, "/v1/sessions/%s/exec", b->id) < 0)
 		return -1;
-	return api_cmd_number(answer, "exit_code") == 0
+	return member_number(answer, "exit_code") == 0
 		       ? 0
-		       : err_set(err, ERR_INTERNAL, "/bin/true failed inside");
+		       : err_set(err, ERR_INTERNAL, "/bin/true failed in the sandbox");
 }
 
 static int do_write(struct bench *b, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
-	char path[ASK_PATH];
+	char path[API_PATH];
 	struct client_request rq = {
 		.method = "PUT", .path = path, .body_fd = b->fd, .has_body_fd = true
 	};
@@ -67,7 +71,7 @@ static int do_write(struct bench *b, struct err *err)
 static int do_read(struct bench *b, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
-	char path[ASK_PATH], buf[FILE_BYTES];
+	char path[API_PATH], buf[FILE_BYTES];
 	struct client_request rq = { .method = "GET", .path = path };
 	ssize_t n;
 
@@ -115,29 +119,20 @@ static int measure(struct bench *b, const char *name, int (*one)(struct bench *,
 	return json_array_append_new(rows, row) < 0 ? err_sys(err, ENOMEM, "bench") : 0;
 }
 
-static void say(struct api_cmd *a, const json_t *answer)
+static const char *format_ms(const json_t *row, const char *path, char buf[FIELD_TEXT])
 {
-	static const struct text_table_column columns[] = { { "CALL", 0 },
-							    { "TIMES", TABLE_RIGHT },
-							    { "MEDIAN", TABLE_RIGHT },
-							    { "P99", TABLE_RIGHT },
-							    { "WORST", TABLE_RIGHT } };
-	static const char *const times[] = { "median_ms", "p99_ms", "worst_ms" };
-	struct text_table t;
-	json_t *row;
-	size_t i;
-
-	(void)a;
-	text_table_init(&t, columns, ARRAY_LEN(columns));
-	json_array_foreach (json_object_get(answer, "calls"), i, row) {
-		text_table_add(&t, api_cmd_text(row, "name"));
-		text_table_addf(&t, "%lld", (long long)api_cmd_number(row, "count"));
-		for (size_t k = 0; k < ARRAY_LEN(times); k++)
-			text_table_addf(&t, "%.2f ms",
-					json_real_value(json_object_get(row, times[k])));
-	}
-	text_table_print(&t, stdout);
+	snprintf(buf, FIELD_TEXT, "%.2f ms", json_real_value(json_object_get(row, path)));
+	return buf;
 }
+
+static const struct field fields[] = {
+	{ "CALL", 0, "name" },
+	{ "TIMES", TABLE_RIGHT, "count", field_count },
+	{ "MEDIAN", TABLE_RIGHT, "median_ms", format_ms },
+	{ "P99", TABLE_RIGHT, "p99_ms", format_ms },
+	{ "WORST", TABLE_RIGHT, "worst_ms", format_ms },
+	{ NULL },
+};
 
 static int measure_all(struct bench *b, uint64_t times, json_t *rows, struct err *err)
 {
@@ -150,7 +145,7 @@ static int measure_all(struct bench *b, uint64_t times, json_t *rows, struct err
 	return 0;
 }
 
-/* A file of our own, as PUT sends one. */
+/* The file that PUT uploads. */
 static int make_file(struct err *err)
 {
 	static const char zeros[FILE_BYTES];
@@ -162,7 +157,7 @@ static int make_file(struct err *err)
 		fclose(f);
 	if (r < 0 && fd >= 0)
 		close(fd);
-	return r < 0 ? err_sys(err, -r, "a temporary file") : fd;
+	return r < 0 ? err_sys(err, -r, "temporary file") : fd;
 }
 
 static int run(struct api_cmd *a, struct err *err)
@@ -174,36 +169,36 @@ static int run(struct api_cmd *a, struct err *err)
 	uint64_t times = TIMES;
 	char key[64];
 
-	if (api_cmd_count_of(a, "--count", a->count, 1, TIMES_MAX, &times, err) < 0)
+	if (api_cmd_count_of(a, "--count", ((struct bench_opts *)a)->count, 1, TIMES_MAX, &times,
+			     err) < 0)
 		return -1;
 	snprintf(key, sizeof(key), "lodge-bench-%d-%lld", (int)getpid(),
 		 (long long)clock_wall_ms());
-	a->key = key;
+	b.key = key;
 	body = json_pack("{s:s}", "key", key);
 	b.fd = fd = make_file(err);
 	if (fd < 0 || temp_session_new(a, "/v1/sessions", body, &t, err) < 0 ||
 	    measure_all(&b, times, rows, err) < 0)
 		return -1;
 	answer = json_pack("{s:O}", "calls", rows);
-	return api_cmd_write(a, answer, say, err);
+	return api_cmd_write(a, answer, api_cmd_print_answer, err);
 }
 
 static const struct cli_option options[] = {
-	{ "count", 0, "N", ask_count, "ask so often (default: 50)" },
-	ASK_OPTIONS,
+	{ "count", 0, "N", CLI_TEXT, offsetof(struct bench_opts, count),
+	  "requests of each kind (50)" },
+	API_OPTIONS,
 	{ NULL },
 };
 
-int cmd_bench(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge bench",
-			 .usage = "[--count N]",
-			 .summary =
-				 "Measures how fast the service answers, in a session of its own.",
-			 .opts = options },
-		.run = run,
-	};
-
-	return api_cmd_main(&command, argc, argv);
-}
+const struct command cmd_bench = {
+	.name = "bench",
+	.usage = "[--count N]",
+	.summary = "measure the speed of the service",
+	.options = options,
+	.more = "Works in a temporary session, which is deleted afterwards.\n",
+	.size = sizeof(struct bench_opts),
+	.run = run,
+	.rows = "calls",
+	.fields = fields,
+};

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge diff: what changed in the files of a session since a snapshot. Both states are listed, the
- * older one in a fork of the snapshot that lives as long as this command. */
+/* lodge diff: compares the files of a session with a snapshot. The files of the snapshot are listed
+ * in a temporary fork. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/core/api_cmd.h"
-#include "cli/core/commands.h"
 #include "cli/session/temp_session.h"
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 static int by_path(const void *x, const void *y)
 {
-	return strcmp(api_cmd_text(*(json_t *const *)x, "path"),
-		      api_cmd_text(*(json_t *const *)y, "path"));
+	return strcmp(member_text(*(json_t *const *)x, "path"),
+		      member_text(*(json_t *const *)y, "path"));
 }
 
-/* In the order of bytes, whatever order the service has. */
+/* By bytes: compare() needs the same order on both sides. */
 static int sort(json_t *entries, struct err *err)
 {
 	size_t n = json_array_size(entries);
@@ -35,11 +34,11 @@ static int sort(json_t *entries, struct err *err)
 	return 0;
 }
 
-/* One of the two may not have the directory: then it has nothing in it. */
+/* A directory that only one side has is empty on the other. */
 static int list(struct api_cmd *a, const char *ref, const char *path, json_t **ret, bool *found,
 		struct err *err)
 {
-	char url[ASK_PATH];
+	char url[API_PATH];
 
 	if (client_path(url, sizeof(url), err, "/v1/sessions/%s/files/%S?list&depth=64&limit=10000",
 			ref, path) < 0)
@@ -60,25 +59,25 @@ static bool is_same(const json_t *old, const json_t *new)
 	static const char *const both[] = { "type", "mode", "target" };
 
 	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++)
-		if (strcmp(api_cmd_text(old, both[i]), api_cmd_text(new, both[i])) != 0)
+		if (strcmp(member_text(old, both[i]), member_text(new, both[i])) != 0)
 			return false;
-	/* a directory's time and size tell of names in it, which are told themselves */
-	if (api_cmd_is(old, "type", "directory"))
+	/* the time and size of a directory change with its entries, which are listed themselves */
+	if (member_is(old, "type", "directory"))
 		return true;
-	return api_cmd_number(old, "size") == api_cmd_number(new, "size") &&
-	       api_cmd_number(old, "mtime_ms") == api_cmd_number(new, "mtime_ms");
+	return member_number(old, "size") == member_number(new, "size") &&
+	       member_number(old, "mtime_ms") == member_number(new, "mtime_ms");
 }
 
 static int put(json_t *changes, const char *kind, const json_t *entry, struct err *err)
 {
 	json_t *one = json_pack("{s:s, s:s, s:s}", "change", kind, "path",
-				api_cmd_text(entry, "path"), "type", api_cmd_text(entry, "type"));
+				member_text(entry, "path"), "type", member_text(entry, "type"));
 
 	return one && json_array_append_new(changes, one) == 0 ? 0
 							       : err_sys(err, ENOMEM, "changes");
 }
 
-/* Both are sorted: one walk. */
+/* Merges two sorted lists. */
 static int compare(const json_t *old, const json_t *new, json_t *changes, struct err *err)
 {
 	size_t i = 0, k = 0;
@@ -87,7 +86,7 @@ static int compare(const json_t *old, const json_t *new, json_t *changes, struct
 		const json_t *o = json_array_get(old, i), *n = json_array_get(new, k);
 		int order = !o	 ? 1
 			    : !n ? -1
-				 : strcmp(api_cmd_text(o, "path"), api_cmd_text(n, "path"));
+				 : strcmp(member_text(o, "path"), member_text(n, "path"));
 
 		i += order <= 0;
 		k += order >= 0;
@@ -116,9 +115,9 @@ static int compare_at(struct api_cmd *a, const char *ref, const char *older, con
 	return compare(old, new, changes, err);
 }
 
-/* ---- saying ---------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
-static void say(struct api_cmd *a, const json_t *answer)
+static void print(struct api_cmd *a, const json_t *answer)
 {
 	bool colours = human_colours(stdout);
 	json_t *c;
@@ -126,20 +125,20 @@ static void say(struct api_cmd *a, const json_t *answer)
 
 	(void)a;
 	json_array_foreach (json_object_get(answer, "changes"), i, c) {
-		const char *kind = api_cmd_text(c, "change");
+		const char *kind = member_text(c, "change");
 		enum tint tint = *kind == 'A' ? TINT_GOOD : *kind == 'D' ? TINT_BAD : TINT_WARN;
 
 		if (colours)
 			fputs(human_tint(tint), stdout);
 		printf("%s%s ", kind, colours ? human_tint_end(tint) : "");
-		api_cmd_print("%s%s", api_cmd_text(c, "path"),
-			      api_cmd_is(c, "type", "directory") ? "/" : "");
+		api_cmd_print("%s%s", member_text(c, "path"),
+			      member_is(c, "type", "directory") ? "/" : "");
 	}
 }
 
-/* SNAPSHOT may be left out before a PATH: then what follows SESSION is none of its snapshots. */
-static int take_operands(struct api_cmd *a, const char *ref, json_t **snapshot, const char **path,
-			 struct err *err)
+/* With one operand after SESSION that is no snapshot, it is PATH. */
+static int parse_operands(struct api_cmd *a, const char *ref, json_t **snapshot, const char **path,
+			  struct err *err)
 {
 	const char *second = a->argc > 1 ? a->argv[1] : NULL;
 
@@ -156,11 +155,11 @@ static int run(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *snapshot = NULL, *body = NULL, *changes = json_array(), *answer = NULL;
 	auto_fini(temp_session_end) struct temp_session older = { 0 };
-	char ref[WHERE_REF], url[ASK_PATH];
+	char ref[TARGET_REF], url[API_PATH];
 	const char *path;
 
 	if (target_ref(a->argv[0], ref, err) < 0 ||
-	    take_operands(a, ref, &snapshot, &path, err) < 0 ||
+	    parse_operands(a, ref, &snapshot, &path, err) < 0 ||
 	    client_path(url, sizeof(url), err, "/v1/sessions/%s/fork", ref) < 0)
 		return -1;
 	body = json_pack("{s:O}", "snapshot", json_object_get(snapshot, "id"));
@@ -168,27 +167,20 @@ static int run(struct api_cmd *a, struct err *err)
 	    compare_at(a, ref, older.id, path, changes, err) < 0)
 		return -1;
 	answer = json_pack("{s:O, s:O}", "snapshot", snapshot, "changes", changes);
-	return api_cmd_write(a, answer, say, err);
+	return api_cmd_write(a, answer, print, err);
 }
 
-static const struct cli_option options[] = { ASK_OPTIONS, { NULL } };
+static const struct cli_option options[] = { API_OPTIONS, { NULL } };
 
-int cmd_diff(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge diff",
-			 .usage = "SESSION [SNAPSHOT] [PATH]",
-			 .summary = "Shows which files were added (A), modified (M) and deleted "
-				    "(D) since "
-				    "a snapshot.",
-			 .opts = options,
-			 .more = "Without SNAPSHOT it is the newest, without PATH the working "
-				 "directory. "
-				 "A PATH alone has a / or a dot in it.\n" },
-		.least = 1,
-		.most = 3,
-		.run = run,
-	};
-
-	return api_cmd_main(&command, argc, argv);
-}
+const struct command cmd_diff = {
+	.name = "diff",
+	.usage = "SESSION [SNAPSHOT] [PATH]",
+	.summary = "list files changed since a snapshot",
+	.options = options,
+	.more = "Each line is A (added), M (modified) or D (deleted) and a path. The defaults are\n"
+		"the newest snapshot and the working directory. A PATH without SNAPSHOT must\n"
+		"contain a slash or a dot.\n",
+	.least = 1,
+	.most = 3,
+	.run = run,
+};

@@ -1,219 +1,230 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge new, rm, pause, unpause, hibernate, resume, extend: the life of sessions. */
-#include <errno.h>
+/* lodge new, rm, pause, unpause, hibernate, resume, extend. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/core/api_cmd.h"
-#include "cli/core/commands.h"
 #include "cli/core/print_session.h"
-
-enum { LINE = 512 };
-
-static const struct cli_option no_options[] = { ASK_OPTIONS, { NULL } };
-
-static void say_now(struct api_cmd *a, const json_t *answer)
-{
-	const json_t *s = json_object_get(answer, "session");
-	char name[LINE];
-
-	(void)a;
-	api_cmd_print("%s: %s", print_name(s, name, sizeof(name)), print_state(s));
-}
 
 /* ---- new ------------------------------------------------------------------------------------- */
 
-static void say_new(struct api_cmd *a, const json_t *answer)
+struct new_opts {
+	struct api_cmd a;
+	const char *key, *user, *project, *template, *snapshot, *policy, *idle, *lifetime;
+	struct session_limits limits;
+};
+
+struct ignored {
+	char names[256];
+};
+
+static int note_ignored(const struct cli_option *o, void *at, void *arg)
 {
-	(void)a;
-	if (json_is_true(json_object_get(answer, "state_lost")))
-		fprintf(stderr,
-			"lodge: files of an earlier sandbox are gone (lodge show tells why)\n");
-	api_cmd_print("%s", api_cmd_text(answer, "session.id"));
+	struct ignored *i = arg;
+	size_t n = strlen(i->names);
+
+	if (o->field && strcmp(o->name, "key") != 0 && cli_option_text(o, at))
+		snprintf(i->names + n, sizeof(i->names) - n, "%s--%s", n ? ", " : "", o->name);
+	return 0;
 }
 
-/* A session that is there does not change: who asked for more than its key is told so. */
-static void say_unchanged(const json_t *asked, const json_t *answer)
+/* A session that exists does not change: warns that options had no effect. */
+static void warn_ignored(struct api_cmd *a, const json_t *answer)
 {
+	struct ignored i = { "" };
 	auto_free char *name = NULL;
 
-	if (api_cmd_is(answer, "outcome", "created") ||
-	    json_object_size(asked) <= (json_object_get(asked, "key") ? 1 : 0))
+	cli_option_each(a->cmd->options, a, note_ignored, &i);
+	if (!*i.names || member_is(answer, "outcome", "created"))
 		return;
-	name = human_clean_dup(api_cmd_called(json_object_get(answer, "session")));
-	fprintf(stderr, "lodge: %s is there already; what was asked for is left as it was\n",
-		name ? name : "it");
+	name = human_clean_dup(print_key(json_object_get(answer, "session")));
+	fprintf(stderr, "lodge: %s already exists; ignored %s\n", name ? name : "session", i.names);
+}
+
+static void print_new(struct api_cmd *a, const json_t *answer)
+{
+	(void)a;
+	if (member_true(answer, "state_lost"))
+		fprintf(stderr, "lodge: files of an earlier sandbox were lost (see lodge show)\n");
+	api_cmd_print("%s", member_text(answer, "session.id"));
 }
 
 static int check_new(struct api_cmd *a, struct err *err)
 {
-	if (a->argc && a->key)
-		return api_cmd_wrong(a, err, "new: give one key, with --key or without");
+	struct new_opts *o = (struct new_opts *)a;
+
+	if (a->argc && o->key)
+		return api_cmd_misuse(a, err, "new: use either KEY or --key, not both");
 	if (a->argc)
-		a->key = a->argv[0];
-	return api_cmd_check_key(a, "--key", a->key, err);
+		o->key = a->argv[0];
+	return api_cmd_check_key(a, "--key", o->key, err);
 }
 
-static int exec_handle_new(struct api_cmd *a, struct err *err)
+static int run_new(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *body = json_object(), *answer = NULL;
 
-	if (api_cmd_put(body, "key", a->key) < 0 || api_cmd_put(body, "user", a->user) < 0 ||
-	    api_cmd_put(body, "project", a->project) < 0 ||
-	    api_cmd_put(body, "template", a->template) < 0 ||
-	    api_cmd_put(body, "snapshot", a->snapshot) < 0 ||
-	    api_cmd_put(body, "policy", a->policy) < 0)
-		return err_set(err, ERR_INVALID, "an option is no text (UTF-8)");
-	if (api_cmd_put_ms(a, body, "idle_timeout_ms", "--idle", a->idle, err) < 0 ||
-	    api_cmd_put_ms(a, body, "max_lifetime_ms", "--lifetime", a->lifetime, err) < 0 ||
-	    api_cmd_put_limits(a, body, err) < 0 ||
+	if (api_cmd_fill(a, body, err) < 0 ||
 	    client_call(a->client, "POST", "/v1/sessions", body, &answer, err) < 0)
 		return -1;
-	say_unchanged(body, answer);
-	return api_cmd_write(a, answer, say_new, err);
+	warn_ignored(a, answer);
+	return api_cmd_write(a, answer, print_new, err);
 }
 
 static const struct cli_option new_options[] = {
-	{ "key", 'k', "KEY", ask_key, "a name of your own, which leads to it" },
-	{ "user", 'u', "USER", ask_user, "whose it is" },
-	{ "project", 'p', "PROJECT", ask_project, "a name for the record" },
-	{ "template", 0, "NAME", ask_template, "what its files begin as (default: host)" },
-	{ "snapshot", 0, "ID", ask_snapshot, "begin with the files of this snapshot" },
-	{ "policy", 0, "NAME", ask_policy, "the policy it is under" },
-	{ "idle", 0, "TIME", ask_idle, "sleep after so long without use (default: 30m)" },
-	{ "lifetime", 0, "TIME", ask_lifetime, "no sandbox of it lives longer (default: 5h)" },
-	LIMIT_OPT_MAIN(ask_memory, ask_cpus, ask_pids, ask_disk),
-	ASK_OPTIONS,
+	CLI_SECTION("Identity"),
+	{ "key", 'k', "KEY", CLI_TEXT, offsetof(struct new_opts, key),
+	  "your name for it, such as alice; same as KEY", "key" },
+	{ "user", 'u', "USER", CLI_TEXT, offsetof(struct new_opts, user), "user it belongs to",
+	  "user" },
+	{ "project", 'p', "PROJECT", CLI_TEXT, offsetof(struct new_opts, project),
+	  "project name to record with it", "project" },
+	CLI_SECTION("Contents"),
+	{ "template", 0, "NAME", CLI_TEXT, offsetof(struct new_opts, template),
+	  "template to start from (host)", "template" },
+	{ "snapshot", 0, "ID", CLI_TEXT, offsetof(struct new_opts, snapshot),
+	  "snapshot to start from", "snapshot" },
+	{ "policy", 0, "NAME", CLI_TEXT, offsetof(struct new_opts, policy), "policy to apply",
+	  "policy" },
+	CLI_SECTION("Timeouts"),
+	{ "idle", 0, "TIME", CLI_MS, offsetof(struct new_opts, idle),
+	  "hibernate after TIME unused (30m)", "idle_timeout_ms" },
+	{ "lifetime", 0, "TIME", CLI_MS, offsetof(struct new_opts, lifetime),
+	  "maximum sandbox lifetime (5h)", "max_lifetime_ms" },
+	CLI_SECTION("Limits"),
+	CLI_INCLUDE(session_limit_options, offsetof(struct new_opts, limits)),
+	CLI_SECTION("Output"),
+	API_OPTIONS,
 	{ NULL },
 };
 
-int cmd_new(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge new",
-			 .usage = "[OPTION...] [KEY]",
-			 .summary =
-				 "Makes a session, or finds the one of the key, and prints its id.",
-			 .opts = new_options,
-			 .more = "KEY is as with --key. A template, a policy and the settings of "
-				 "the service may\nsay other defaults.\n" },
-		.most = 1,
-		.check = check_new,
-		.run = exec_handle_new,
-	};
-
-	return api_cmd_main(&command, argc, argv);
-}
+const struct command cmd_new = {
+	.name = "new",
+	.usage = "[OPTION...] [KEY]",
+	.summary = "create a session, or find it by its key",
+	.about = "Prints its id. A session with this KEY that exists stays unchanged; lodge warns\n"
+		 "if you pass other options.\n",
+	.options = new_options,
+	.more = "Templates, policies and the service can set other defaults.\n\n"
+		"Examples\n"
+		"  lodge new alice\n"
+		"  lodge new build --memory 2G --idle 2h\n"
+		"  lodge new --template python --json\n",
+	.size = sizeof(struct new_opts),
+	.most = 1,
+	.check = check_new,
+	.run = run_new,
+};
 
 /* ---- rm -------------------------------------------------------------------------------------- */
 
-static void say_removed(struct api_cmd *a, const json_t *answer)
+struct rm_opts {
+	struct api_cmd a;
+	const char *reason;
+	const char *key; /* of the one that is being deleted: its tombstone has none */
+};
+
+static void print_removed(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *t = json_object_get(answer, "tombstone");
-	const char *user = api_cmd_text(t, "user");
-	char why[LINE];
+	const char *user = member_text(t, "user"), *key = ((struct rm_opts *)a)->key;
+	char why[FIELD_TEXT];
 
 	print_cause(json_object_get(t, "cause"), why, sizeof(why));
-	api_cmd_print("%s%s%s%s: destroyed (%s%s%s%s)", a->key ? a->key : "", a->key ? " (" : "",
-		      api_cmd_text(t, "session"), a->key ? ")" : "", *user ? "of " : "", user,
+	api_cmd_print("%s%s%s%s: deleted (%s%s%s%s)", key ? key : "", key ? " (" : "",
+		      member_text(t, "session"), key ? ")" : "", *user ? "user " : "", user,
 		      *user ? "; " : "", why);
 }
 
 static int remove_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
 {
-	char path[ASK_PATH];
+	struct rm_opts *o = (struct rm_opts *)a;
+	char path[API_PATH];
 
-	/* what is left of it has no key */
-	a->key = strncmp(ref, "key:", 4) == 0 ? ref + 4 : NULL;
+	o->key = strncmp(ref, "key:", 4) == 0 ? ref + 4 : NULL;
 	if (client_path(path, sizeof(path), err, "/v1/sessions/%s", ref) < 0 ||
-	    api_cmd_query(path, sizeof(path), "reason", a->reason, err) < 0)
+	    api_cmd_query(path, sizeof(path), "reason", o->reason, err) < 0)
 		return -1;
 	return client_call(a->client, "DELETE", path, NULL, ret, err);
 }
 
 static int run_rm(struct api_cmd *a, struct err *err)
 {
-	bool sure = a->argc == 1 ? api_cmd_sure(a, "Destroy %s with its files?", a->argv[0])
-				 : api_cmd_sure(a, "Destroy these %d sessions with their files?",
-						a->argc);
+	bool sure = a->argc == 1 ? api_cmd_confirm(a, "Delete %s and its files?", a->argv[0])
+				 : api_cmd_confirm(a, "Delete these %d sessions and their files?",
+						   a->argc);
 
 	if (!sure)
-		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
-	return api_cmd_each(a, remove_one, say_removed, err);
+		return err_set(err, ERR_CONFLICT, "cancelled: no session was deleted");
+	return api_cmd_each(a, remove_one, print_removed, err);
 }
 
 static const struct cli_option rm_options[] = {
-	{ "yes", 'y', NULL, ask_yes, "do not ask" },
-	{ "reason", 0, "TEXT", ask_reason, "told to those who ask for it later" },
-	ASK_OPTIONS,
+	OPTION_YES,
+	{ "reason", 0, "TEXT", CLI_TEXT, offsetof(struct rm_opts, reason),
+	  "text that later requests for it get", "reason" },
+	API_OPTIONS,
 	{ NULL },
 };
 
-int cmd_rm(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge rm",
-			 .usage = "[--yes] SESSION...",
-			 .summary = "Destroys sessions with their files; their snapshots stay.",
-			 .opts = rm_options,
-			 .more = ASK_ASKS },
-		.least = 1,
-		.most = -1,
-		.run = run_rm,
-	};
+const struct command cmd_rm = {
+	.name = "rm",
+	.usage = "[--yes] SESSION...",
+	.summary = "delete sessions and their files",
+	.options = rm_options,
+	.more = "Snapshots of the sessions are kept.\n",
+	.size = sizeof(struct rm_opts),
+	.least = 1,
+	.most = -1,
+	.run = run_rm,
+};
 
-	return api_cmd_main(&command, argc, argv);
+/* ---- pause, unpause, hibernate, resume ------------------------------------------------------- */
+
+static void print_now(struct api_cmd *a, const json_t *answer)
+{
+	const json_t *s = json_object_get(answer, "session");
+	char name[FIELD_TEXT];
+
+	(void)a;
+	api_cmd_print("%s: %s", print_name(s, name, sizeof(name)), print_state(s));
 }
 
-/* ---- moves ----------------------------------------------------------------------------------- */
+static const struct cli_option plain_options[] = { API_OPTIONS, { NULL } };
 
-#define MOVE(verb)                                                                                 \
-	static int verb##_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)   \
-	{                                                                                          \
-		return api_cmd_call(a, "POST", NULL, ret, err, "/v1/sessions/%s/" #verb, ref);     \
-	}                                                                                          \
-	static int run_##verb(struct api_cmd *a, struct err *err)                                  \
-	{                                                                                          \
-		return api_cmd_each(a, verb##_one, say_now, err);                                  \
-	}                                                                                          \
-	int cmd_##verb(int argc, char **argv)                                                      \
-	{                                                                                          \
-		static const struct api_cmd_command command = {                                    \
-			.opt = { .name = "lodge " #verb,                                           \
-				 .usage = "SESSION...",                                            \
-				 .summary = verb##_text,                                           \
-				 .opts = no_options },                                             \
-			.least = 1,                                                                \
-			.most = -1,                                                                \
-			.run = run_##verb,                                                         \
-		};                                                                                 \
-                                                                                                   \
-		return api_cmd_main(&command, argc, argv);                                         \
+/* clang-format off */
+#define TRANSITION(verb, text)                                                                     \
+	const struct command cmd_##verb = {                                                        \
+		.name = #verb, .usage = "SESSION...", .summary = text,                             \
+		.options = plain_options, .least = 1, .most = -1,                                  \
+		.method = "POST", .path = "/v1/sessions/%s/" #verb, .sessions = true,              \
+		.print = print_now,                                                                \
 	}
+/* clang-format on */
 
-static const char pause_text[] = "Freezes the processes of sessions; their memory stays.";
-static const char unpause_text[] = "Lets frozen processes go on.";
-static const char hibernate_text[] = "Ends the processes of sessions and keeps their files.";
-static const char resume_text[] = "Gives sessions that sleep a sandbox with their files.";
-
-MOVE(pause)
-MOVE(unpause)
-MOVE(hibernate)
-MOVE(resume)
+TRANSITION(pause, "freeze the processes of sessions");
+TRANSITION(unpause, "let paused processes continue");
+TRANSITION(hibernate, "stop the processes of sessions, keep their files");
+TRANSITION(resume, "wake hibernated sessions");
 
 /* ---- extend ---------------------------------------------------------------------------------- */
 
+struct extend_opts {
+	struct api_cmd a;
+	const char *by;
+};
+
 static bool same_deadlines(const json_t *a, const json_t *b)
 {
-	return api_cmd_number(a, "hibernate_at") == api_cmd_number(b, "hibernate_at") &&
-	       api_cmd_number(a, "expires_at") == api_cmd_number(b, "expires_at");
+	return member_number(a, "hibernate_at") == member_number(b, "hibernate_at") &&
+	       member_number(a, "expires_at") == member_number(b, "expires_at");
 }
 
 static int extend_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
 {
 	auto_json json_t *body = json_object(), *before = NULL;
 
-	if (api_cmd_put_ms(a, body, "ms", "--by", a->by, err) < 0 ||
+	if (api_cmd_fill(a, body, err) < 0 ||
 	    api_cmd_call(a, "GET", NULL, &before, err, "/v1/sessions/%s", ref) < 0 ||
 	    api_cmd_call(a, "POST", body, ret, err, "/v1/sessions/%s/extend", ref) < 0)
 		return -1;
@@ -223,44 +234,39 @@ static int extend_one(struct api_cmd *a, const char *ref, json_t **ret, struct e
 	return 0;
 }
 
-static void say_extended(struct api_cmd *a, const json_t *answer)
+static void print_extended(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *s = json_object_get(answer, "session");
-	char name[LINE], sleeps[LINE], ends[LINE];
+	char name[FIELD_TEXT], idle[64], ends[64];
 
 	(void)a;
-	print_when(api_cmd_number(s, "hibernate_at"), sleeps, sizeof(sleeps));
-	print_when(api_cmd_number(s, "expires_at"), ends, sizeof(ends));
+	print_when(member_number(s, "hibernate_at"), idle, sizeof(idle));
+	print_when(member_number(s, "expires_at"), ends, sizeof(ends));
 	api_cmd_print("%s: %sidle until %s, at most until %s", print_name(s, name, sizeof(name)),
-		      json_is_true(json_object_get(answer, "same"))
-			      ? "unchanged, so late it is already: "
-			      : "",
-		      *sleeps ? sleeps : "-", *ends ? ends : "-");
+		      member_true(answer, "same") ? "unchanged (at its maximum): " : "",
+		      *idle ? idle : "-", *ends ? ends : "-");
 }
 
 static int run_extend(struct api_cmd *a, struct err *err)
 {
-	return api_cmd_each(a, extend_one, say_extended, err);
+	return api_cmd_each(a, extend_one, print_extended, err);
 }
 
 static const struct cli_option extend_options[] = {
-	{ "by", 0, "TIME", ask_by, "by so much (default: 20m), never past its lifetime" },
-	ASK_OPTIONS,
+	{ "by", 0, "TIME", CLI_MS, offsetof(struct extend_opts, by),
+	  "by TIME (20m), at most to its maximum lifetime", "ms" },
+	API_OPTIONS,
 	{ NULL },
 };
 
-int cmd_extend(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge extend",
-			 .usage = "[--by TIME] SESSION...",
-			 .summary = "Gives sessions later deadlines.",
-			 .opts = extend_options },
-		.least = 1,
-		.most = -1,
-		.prompt = true,
-		.run = run_extend,
-	};
-
-	return api_cmd_main(&command, argc, argv);
-}
+const struct command cmd_extend = {
+	.name = "extend",
+	.usage = "[--by TIME] SESSION...",
+	.summary = "postpone the deadlines of sessions",
+	.options = extend_options,
+	.size = sizeof(struct extend_opts),
+	.least = 1,
+	.most = -1,
+	.prompt = true,
+	.run = run_extend,
+};

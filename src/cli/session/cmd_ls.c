@@ -1,49 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge ls: what sessions there are. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "cli/core/api_cmd.h"
-#include "cli/core/commands.h"
 #include "cli/core/print_session.h"
 
-static const struct text_table_column columns[] = {
-	{ "SESSION", TABLE_SHRINK }, { "USER", TABLE_SHRINK }, { "STATE", 0 },
-	{ "AGE", TABLE_RIGHT },	     { "IDLE", TABLE_RIGHT },  { "MEMORY", TABLE_RIGHT },
-	{ "PROJECT", TABLE_SHRINK },
+struct ls_opts {
+	struct api_cmd a;
+	const char *user, *state, *project;
+	bool keys;
 };
 
-/* What it uses now; -1: it has no sandbox, or that ended meanwhile. */
-static int64_t memory_of(struct api_cmd *a, const json_t *s)
+static const struct field fields[] = {
+	{ "SESSION", TABLE_SHRINK, "id", field_key },
+	{ "USER", TABLE_SHRINK, "user" },
+	{ "STATE", 0, "state", field_state, print_state_tint },
+	{ "AGE", TABLE_RIGHT, "created_at", field_age },
+	{ "IDLE", TABLE_RIGHT, "last_activity_at", field_idle },
+	{ "MEMORY", TABLE_RIGHT, "stats.memory_bytes", field_bytes },
+	{ "PROJECT", TABLE_SHRINK, "project" },
+	{ NULL },
+};
+
+/* Adds what it uses now, unless it has no sandbox, or that just ended. */
+static void add_stats(struct api_cmd *a, json_t *s)
 {
 	auto_json json_t *stats = NULL;
 	struct err ignored;
 
-	if (!api_cmd_is(s, "runtime", "live") ||
+	if (member_is(s, "runtime", "live") &&
 	    api_cmd_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats",
-			 api_cmd_text(s, "id")) < 0)
-		return -1;
-	return api_cmd_number(stats, "stats.memory_bytes");
+			 member_text(s, "id")) == 0)
+		json_object_set(s, "stats", json_object_get(stats, "stats"));
 }
 
-static void add_row(struct api_cmd *a, struct text_table *t, const json_t *s)
-{
-	int64_t now = clock_wall_ms(), last = api_cmd_number(s, "last_activity_at");
-
-	text_table_add(t, api_cmd_called(s));
-	text_table_add(t, api_cmd_text(s, "user"));
-	text_table_add(t, print_state(s));
-	text_table_tint(t, print_state_tint(s));
-	text_table_add_span(t, now - api_cmd_number(s, "created_at"));
-	text_table_add_span(t, last < 0 ? -1 : now > last ? now - last : 0);
-	text_table_add_bytes(t, memory_of(a, s));
-	text_table_add(t, api_cmd_text(s, "project"));
-}
-
-/* Completions hand words to shells that expand them, and keys are anybody's: only plain ones. */
+/* A shell expands the words of a completion, and anyone can choose a key: only plain ones. */
 static bool is_plain(const char *key)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -53,96 +45,93 @@ static bool is_plain(const char *key)
 	       key[strspn(key, plain)] == '\0';
 }
 
-static void say_words(const struct api_cmd *a, const json_t *s)
+static void print_words(const struct ls_opts *o, const json_t *s)
 {
-	const char *key = api_cmd_text(s, "key");
+	const char *key = member_text(s, "key");
 
-	puts(api_cmd_text(s, "id"));
-	if (a->keys && is_plain(key))
+	puts(member_text(s, "id"));
+	if (o->keys && is_plain(key))
 		puts(key);
 }
 
-static void say(struct api_cmd *a, const json_t *answer)
+static void print(struct api_cmd *a, const json_t *answer)
 {
-	struct text_table t;
+	const struct ls_opts *o = (struct ls_opts *)a;
+	const json_t *sessions = json_object_get(answer, "sessions");
 	json_t *s;
 	size_t i;
 
-	if (a->quiet || a->keys) {
-		json_array_foreach (json_object_get(answer, "sessions"), i, s) {
-			say_words(a, s);
-		}
+	json_array_foreach (sessions, i, s) {
+		if (a->quiet || o->keys)
+			print_words(o, s);
+		else
+			add_stats(a, s);
+	}
+	if (a->quiet || o->keys)
 		return;
-	}
-	text_table_init(&t, columns, ARRAY_LEN(columns));
-	json_array_foreach (json_object_get(answer, "sessions"), i, s) {
-		add_row(a, &t, s);
-	}
-	text_table_print(&t, stdout);
+	field_print_table(fields, sessions);
 	if (i == 0)
-		api_cmd_hint(a->user || a->state || a->project
-				     ? "no such session (lodge ls without options lists all)"
-				     : "no sessions (lodge new makes one)");
+		api_cmd_hint(o->user || o->state || o->project
+				     ? "no session matches (see lodge ls without options)"
+				     : "no sessions (create one: lodge new)");
 }
 
-static bool is_no_state(const struct api_cmd *a, const struct err *err)
+static int explain_state(struct api_cmd *a, struct err *err)
 {
-	return a->state && err->code == ERR_INVALID && strncmp(err->msg, "state:", 6) == 0;
+	const char *state = ((struct ls_opts *)a)->state;
+
+	if (state && err->code == ERR_INVALID && strncmp(err->msg, "state:", 6) == 0)
+		err_set(err, ERR_INVALID, "--state: unknown state \"%.32s\"; use " SESSION_STATES,
+			state);
+	return -1;
 }
 
-static int say_states(const struct api_cmd *a, struct err *err)
-{
-	return err_set(err, ERR_INVALID, "--state: there is no \"%.32s\"; there are: " SAY_STATES,
-		       a->state);
-}
-
-/* To the service it is no state, but something that an active one may be. */
+/* The service has no such state: a paused session is active. */
 static void keep_paused(json_t *sessions)
 {
 	for (size_t i = json_array_size(sessions); i-- > 0;)
-		if (!json_is_true(json_object_get(json_array_get(sessions, i), "paused")))
+		if (!member_true(json_array_get(sessions, i), "paused"))
 			json_array_remove(sessions, i);
 }
 
 static int run(struct api_cmd *a, struct err *err)
 {
+	const struct ls_opts *o = (struct ls_opts *)a;
 	auto_json json_t *answer = NULL;
-	char path[ASK_PATH] = "/v1/sessions?limit=1000";
+	char path[API_PATH] = "/v1/sessions?limit=1000";
+	bool paused = o->state && strcmp(o->state, "paused") == 0;
 
-	bool paused = a->state && strcmp(a->state, "paused") == 0;
-
-	if (api_cmd_query(path, sizeof(path), "user", a->user, err) < 0 ||
-	    api_cmd_query(path, sizeof(path), "state", paused ? "active" : a->state, err) < 0 ||
-	    api_cmd_query(path, sizeof(path), "project", a->project, err) < 0)
+	if (api_cmd_query(path, sizeof(path), "user", o->user, err) < 0 ||
+	    api_cmd_query(path, sizeof(path), "state", paused ? "active" : o->state, err) < 0 ||
+	    api_cmd_query(path, sizeof(path), "project", o->project, err) < 0)
 		return -1;
 	if (api_cmd_list(a, path, "sessions", &answer, err) < 0)
-		return is_no_state(a, err) ? say_states(a, err) : -1;
+		return explain_state(a, err);
 	if (paused)
 		keep_paused(json_object_get(answer, "sessions"));
-	return api_cmd_write(a, answer, say, err);
+	return api_cmd_write(a, answer, print, err);
 }
 
 static const struct cli_option options[] = {
-	{ "user", 'u', "USER", ask_user, "of this user" },
-	{ "state", 's', "STATE", ask_state,
-	  "in this state: active, paused, hibernated, failed ..." },
-	{ "project", 'p', "PROJECT", ask_project, "with this project" },
-	{ "quiet", 'q', NULL, ask_quiet, "ids alone" },
-	{ "keys", 0, NULL, ask_keys, "ids, and keys of plain letters, alone: for completions" },
-	ASK_OPTIONS,
+	{ "user", 'u', "USER", CLI_TEXT, offsetof(struct ls_opts, user), "only of this user",
+	  "user" },
+	{ "state", 's', "STATE", CLI_TEXT, offsetof(struct ls_opts, state),
+	  "only in this state, as active, paused, hibernated" },
+	{ "project", 'p', "PROJECT", CLI_TEXT, offsetof(struct ls_opts, project),
+	  "only of this project", "project" },
+	OPTION_QUIET("print only ids"),
+	{ "keys", 0, NULL, CLI_FLAG, offsetof(struct ls_opts, keys),
+	  "print only ids and plain keys, for completions" },
+	API_OPTIONS,
 	{ NULL },
 };
 
-static const struct api_cmd_command command = {
-	.opt = { .name = "lodge ls",
-		 .usage = "[OPTION...]",
-		 .summary = "Lists sessions.",
-		 .opts = options },
+const struct command cmd_ls = {
+	.name = "ls",
+	.usage = "[OPTION...]",
+	.summary = "list sessions",
+	.options = options,
+	.size = sizeof(struct ls_opts),
 	.prompt = true,
 	.run = run,
 };
-
-int cmd_ls(int argc, char **argv)
-{
-	return api_cmd_main(&command, argc, argv);
-}

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge show: all that is known of one session. */
-#include <errno.h>
+/* lodge show: the record of a session, what it uses and its last commands. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "cli/core/api_cmd.h"
-#include "cli/core/commands.h"
 #include "cli/core/print_session.h"
 
-enum { LAST_COMMANDS = 10, LINE = 512 };
+enum { LAST_COMMANDS = 10 };
 
-/* Record, stats and commands as one object. What a sleeping session has none of is null. */
+/* Record, stats and commands as one object; stats are null without a sandbox. */
 static int gather(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
 {
 	auto_json json_t *answer = NULL, *stats = NULL, *list = NULL;
 	json_t *execs = json_array();
 	struct err ignored;
-	char path[ASK_PATH];
+	char path[API_PATH];
 	size_t n;
 
 	if (api_cmd_call(a, "GET", NULL, &answer, err, "/v1/sessions/%s", ref) < 0 ||
@@ -27,7 +24,7 @@ static int gather(struct api_cmd *a, const char *ref, json_t **ret, struct err *
 		json_decref(execs);
 		return -1;
 	}
-	if (api_cmd_is(answer, "session.runtime", "live"))
+	if (member_is(answer, "session.runtime", "live"))
 		(void)api_cmd_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats", ref);
 	n = json_array_size(list);
 	for (size_t i = n > LAST_COMMANDS ? n - LAST_COMMANDS : 0; i < n; i++)
@@ -38,144 +35,146 @@ static int gather(struct api_cmd *a, const char *ref, json_t **ret, struct err *
 	return 0;
 }
 
-/* ---- in words -------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
-static void add_time(struct text_table *t, const char *name, int64_t ms)
+/* "hibernates in 12m, after 30m without use" */
+static const char *format_end(const json_t *s, const char *action, const char *deadline,
+			      const char *why, char buf[FIELD_TEXT])
 {
-	char text[LINE];
-
-	print_line(t, name, print_when(ms, text, sizeof(text)));
-}
-
-/* "hibernates in 12m, after 30m without use"; `at` negative: no time is set now. */
-static void add_end(struct text_table *t, const char *name, bool destroys, int64_t at,
-		    const char *why)
-{
-	char text[LINE], in[HUMAN_TEXT] = "";
+	int64_t at = member_number(s, deadline);
+	char in[HUMAN_TEXT] = "";
 
 	if (at >= 0)
 		human_span(at - clock_wall_ms(), in);
-	snprintf(text, sizeof(text), "%s%s%s%s %s", destroys ? "is destroyed" : "hibernates",
-		 *in ? " in " : "", in, *in ? "," : "", why);
-	print_line(t, name, text);
+	snprintf(buf, FIELD_TEXT, "%s%s%s%s %s",
+		 member_is(s, action, "destroy") ? "is deleted" : "hibernates", *in ? " in " : "",
+		 in, *in ? "," : "", why);
+	return buf;
 }
 
-static void add_ends(struct text_table *t, const json_t *s)
+static const char *when_idle(const json_t *s, const char *path, char buf[FIELD_TEXT])
 {
-	char why[LINE], span[HUMAN_TEXT];
+	char why[64], span[HUMAN_TEXT];
 
 	snprintf(why, sizeof(why), "after %s without use",
-		 human_span(api_cmd_number(s, "idle_timeout_ms"), span));
-	add_end(t, "when idle", api_cmd_is(s, "on_idle", "destroy"),
-		api_cmd_number(s, "hibernate_at"), why);
-	snprintf(why, sizeof(why), "when its sandbox is %s old",
-		 human_span(api_cmd_number(s, "max_lifetime_ms"), span));
-	add_end(t, "when old", api_cmd_is(s, "on_expire", "destroy"),
-		api_cmd_number(s, "expires_at"), why);
+		 human_span(member_number(s, path), span));
+	return format_end(s, "on_idle", "hibernate_at", why, buf);
 }
 
-static void add_limits(struct text_table *t, const json_t *s)
+static const char *when_old(const json_t *s, const char *path, char buf[FIELD_TEXT])
 {
-	const json_t *limits = json_object_get(s, "limits");
-	char text[LINE], memory[HUMAN_TEXT], disk[HUMAN_TEXT], count[HUMAN_TEXT];
+	char why[64], span[HUMAN_TEXT];
+
+	snprintf(why, sizeof(why), "when its sandbox is %s old",
+		 human_span(member_number(s, path), span));
+	return format_end(s, "on_expire", "expires_at", why, buf);
+}
+
+static const char *format_limits(const json_t *s, const char *path, char buf[FIELD_TEXT])
+{
+	const json_t *limits = json_object_get(s, path);
+	char memory[HUMAN_TEXT], disk[HUMAN_TEXT], count[HUMAN_TEXT];
 	double cpus = json_number_value(json_object_get(limits, "cpus"));
 	int n;
 
-	n = snprintf(text, sizeof(text), "memory %s, disk %s, %s",
-		     human_bytes((uint64_t)api_cmd_number(limits, "memory_bytes"), memory),
-		     human_bytes((uint64_t)api_cmd_number(limits, "disk_bytes"), disk),
-		     human_count(api_cmd_number(limits, "pids"), "process", "processes", count));
+	n = snprintf(buf, FIELD_TEXT, "memory %s, disk %s, %s",
+		     human_bytes((uint64_t)member_number(limits, "memory_bytes"), memory),
+		     human_bytes((uint64_t)member_number(limits, "disk_bytes"), disk),
+		     human_count(member_number(limits, "pids"), "process", "processes", count));
 	if (cpus > 0)
-		snprintf(text + n, sizeof(text) - (size_t)n, ", %g processor%s", cpus,
-			 cpus == 1 ? "" : "s");
-	print_line(t, "limits", text);
+		snprintf(buf + n, FIELD_TEXT - (size_t)n, ", %g CPU%s", cpus, cpus == 1 ? "" : "s");
+	return buf;
 }
 
-static void add_stats(struct text_table *t, const json_t *stats)
+static const char *bytes_or_unknown(const json_t *stats, const char *path, char buf[FIELD_TEXT])
 {
-	char text[LINE], now[HUMAN_TEXT], peak[HUMAN_TEXT], disk[HUMAN_TEXT] = "?";
+	const char *text = field_bytes(stats, path, buf);
+
+	return *text ? text : "?";
+}
+
+static const char *format_stats(const json_t *s, const char *path, char buf[FIELD_TEXT])
+{
+	const json_t *stats = json_object_get(s, path);
+	char now[FIELD_TEXT], peak[FIELD_TEXT], disk[FIELD_TEXT], count[HUMAN_TEXT];
+
+	snprintf(buf, FIELD_TEXT, "memory %.20s (peak %.20s), disk %.20s, %s, %.2f s of CPU time",
+		 bytes_or_unknown(stats, "memory_bytes", now),
+		 bytes_or_unknown(stats, "memory_peak_bytes", peak),
+		 bytes_or_unknown(stats, "disk_bytes", disk),
+		 human_count(member_number(stats, "pids"), "process", "processes", count),
+		 (double)member_number(stats, "cpu_us") / 1e6);
+	return json_is_object(stats) ? buf : "";
+}
+
+static const char *format_oom(const json_t *s, const char *path, char buf[FIELD_TEXT])
+{
 	char count[HUMAN_TEXT];
-	int64_t most = api_cmd_number(stats, "memory_peak_bytes"),
-		kept = api_cmd_number(stats, "disk_bytes");
+	int64_t kills = member_number(s, path);
 
-	if (!json_is_object(stats))
-		return;
-	if (kept >= 0)
-		human_bytes((uint64_t)kept, disk);
-	snprintf(text, sizeof(text), "memory %s (most %s), disk %s, %s, %.2f s of processor",
-		 human_bytes((uint64_t)api_cmd_number(stats, "memory_bytes"), now),
-		 most < 0 ? "?" : human_bytes((uint64_t)most, peak), disk,
-		 human_count(api_cmd_number(stats, "pids"), "process", "processes", count),
-		 (double)api_cmd_number(stats, "cpu_us") / 1e6);
-	print_line(t, "uses", text);
-	if (api_cmd_number(stats, "oom_kills") > 0) {
-		snprintf(text, sizeof(text), "%s ended for want of memory",
-			 human_count(api_cmd_number(stats, "oom_kills"), "process", "processes",
-				     count));
-		print_line(t, "trouble", text);
-	}
+	snprintf(buf, FIELD_TEXT, "out of memory: %s killed",
+		 human_count(kills, "process", "processes", count));
+	return kills > 0 ? buf : "";
 }
 
-static void say_record(const json_t *answer)
+static const char *format_cause(const json_t *s, const char *path, char buf[FIELD_TEXT])
 {
-	const json_t *s = json_object_get(answer, "session");
-	char text[LINE];
-	struct text_table t;
-
-	text_table_init(&t, say_lines, ARRAY_LEN(say_lines));
-	print_line(&t, "session", api_cmd_text(s, "id"));
-	print_line(&t, "key", api_cmd_text(s, "key"));
-	print_line(&t, "thread", api_cmd_text(s, "thread"));
-	print_line(&t, "user", api_cmd_text(s, "user"));
-	print_line(&t, "project", api_cmd_text(s, "project"));
-	print_line(&t, "fragment", api_cmd_text(s, "fragment"));
-	print_line(&t, "template", api_cmd_text(s, "template"));
-	print_line(&t, "policy", api_cmd_text(s, "policy"));
-	print_line(&t, "state", print_state(s));
-	text_table_tint(&t, print_state_tint(s));
-	print_line(&t, "because", print_cause(json_object_get(s, "cause"), text, sizeof(text)));
-	print_line(&t, "sandbox", api_cmd_text(s, "sandbox"));
-	print_line(&t, "snapshot", api_cmd_text(s, "snapshot"));
-	add_time(&t, "created", api_cmd_number(s, "created_at"));
-	add_time(&t, "started", api_cmd_number(s, "started_at"));
-	add_time(&t, "last used", api_cmd_number(s, "last_activity_at"));
-	add_ends(&t, s);
-	add_limits(&t, s);
-	add_stats(&t, json_object_get(answer, "stats"));
-	text_table_print(&t, stdout);
+	return print_cause(json_object_get(s, path), buf, FIELD_TEXT);
 }
 
-static void say(struct api_cmd *a, const json_t *answer)
+static const struct field fields[] = {
+	{ "session", 0, "id" },
+	{ "key", 0, "key" },
+	{ "thread", 0, "thread" },
+	{ "user", 0, "user" },
+	{ "project", 0, "project" },
+	{ "fragment", 0, "fragment" },
+	{ "template", 0, "template" },
+	{ "policy", 0, "policy" },
+	{ "state", 0, "state", field_state, print_state_tint },
+	{ "because", 0, "cause", format_cause },
+	{ "sandbox", 0, "sandbox" },
+	{ "snapshot", 0, "snapshot" },
+	{ "created", 0, "created_at", field_when },
+	{ "started", 0, "started_at", field_when },
+	{ "last used", 0, "last_activity_at", field_when },
+	{ "when idle", 0, "idle_timeout_ms", when_idle },
+	{ "when old", 0, "max_lifetime_ms", when_old },
+	{ "limits", 0, "limits", format_limits },
+	{ "uses", 0, "stats", format_stats },
+	{ "trouble", 0, "stats.oom_kills", format_oom },
+	{ NULL },
+};
+
+static void print(struct api_cmd *a, const json_t *answer)
 {
+	auto_json json_t *session = json_copy(json_object_get(answer, "session"));
 	const json_t *execs = json_object_get(answer, "execs");
 
 	(void)a;
-	say_record(answer);
+	json_object_set(session, "stats", json_object_get(answer, "stats"));
+	field_print_record(fields, session);
 	if (!json_array_size(execs))
 		return;
 	putchar('\n');
-	print_execs(execs);
+	field_print_table(print_exec_fields, execs);
 }
 
 static int run(struct api_cmd *a, struct err *err)
 {
-	return api_cmd_each(a, gather, say, err);
+	return api_cmd_each(a, gather, print, err);
 }
 
-static const struct cli_option options[] = { ASK_OPTIONS, { NULL } };
+static const struct cli_option options[] = { API_OPTIONS, { NULL } };
 
-static const struct api_cmd_command command = {
-	.opt = { .name = "lodge show",
-		 .usage = "SESSION...",
-		 .summary = "Shows a session: its record, what it uses, its last commands.",
-		 .opts = options },
+const struct command cmd_show = {
+	.name = "show",
+	.usage = "SESSION...",
+	.summary = "show one session in full",
+	.options = options,
+	.more = "Shows its record, what it uses and its last commands.\n",
 	.least = 1,
 	.most = -1,
 	.prompt = true,
 	.run = run,
 };
-
-int cmd_show(int argc, char **argv)
-{
-	return api_cmd_main(&command, argc, argv);
-}

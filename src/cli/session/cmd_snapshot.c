@@ -1,295 +1,289 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge snapshot, snapshots, fork, rollback: file states of sessions. */
-#include <errno.h>
+/* lodge snapshot, snapshots, fork, rollback. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "cli/core/api_cmd.h"
-#include "cli/core/commands.h"
 #include "cli/core/print_session.h"
 
-enum { LINE = 512, FORKS_MAX = 100 };
+enum { FORKS_MAX = 100 };
 
-/* ---- taking ---------------------------------------------------------------------------------- */
+/* ---- snapshot rm ----------------------------------------------------------------------------- */
 
-static void say_taken(struct api_cmd *a, const json_t *answer)
-{
-	(void)a;
-	api_cmd_print("%s", api_cmd_text(answer, "snapshot.id"));
-}
-
-static int take_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
-{
-	auto_json json_t *body = json_object();
-
-	if (api_cmd_put(body, "name", a->name) < 0)
-		return err_set(err, ERR_INVALID, "--name: no text (UTF-8)");
-	if (a->stop)
-		json_object_set_new(body, "live", json_false());
-	return api_cmd_call(a, "POST", body, ret, err, "/v1/sessions/%s/snapshots", ref);
-}
-
-static int run_take(struct api_cmd *a, struct err *err)
-{
-	return api_cmd_each(a, take_one, say_taken, err);
-}
-
-static const struct cli_option take_options[] = {
-	{ "name", 'n', "NAME", ask_name, "a name, unique within the session" },
-	{ "stop", 0, NULL, ask_stop, "end the processes first instead of freezing them briefly" },
-	ASK_OPTIONS,
-	{ NULL },
+struct rm_opts {
+	struct api_cmd a;
+	const char *session;
 };
-
-static const struct api_cmd_command take_command = {
-	.opt = { .name = "lodge snapshot",
-		 .usage = "[--name NAME] SESSION...\n       lodge snapshot rm [--session SESSION] "
-			  "SNAPSHOT...",
-		 .summary = "Takes a snapshot of the files of sessions, and prints its id.",
-		 .opts = take_options,
-		 .more = "lodge snapshots lists them.\n" },
-	.least = 1,
-	.most = -1,
-	.run = run_take,
-};
-
-/* ---- removing -------------------------------------------------------------------------------- */
 
 /* By its id, or with --session by its name. */
 static int remove_one(struct api_cmd *a, const char *which, struct err *err)
 {
+	const char *session = ((struct rm_opts *)a)->session;
 	auto_json json_t *s = NULL;
-	char ref[WHERE_REF];
+	char ref[TARGET_REF];
 
-	if (!a->session) {
-		if (api_cmd_call(a, "DELETE", NULL, NULL, err, "/v1/snapshots/%s", which) == 0)
-			return 0;
-		return err->code == ERR_NOT_FOUND && strncmp(which, "snp_", 4) != 0
-			       ? err_set(err, ERR_NOT_FOUND,
-					 "no snapshot has the id \"%.64s\"; by its name --session "
-					 "SESSION finds it",
-					 which)
-			       : -1;
+	if (session) {
+		if (target_ref(session, ref, err) < 0 ||
+		    api_cmd_find_snapshot(a, ref, which, &s, err) < 0)
+			return -1;
+		return api_cmd_call(a, "DELETE", NULL, NULL, err, "/v1/sessions/%s/snapshots/%s",
+				    ref, member_text(s, "id"));
 	}
-	if (target_ref(a->session, ref, err) < 0 ||
-	    api_cmd_find_snapshot(a, ref, which, &s, err) < 0)
-		return -1;
-	return api_cmd_call(a, "DELETE", NULL, NULL, err, "/v1/sessions/%s/snapshots/%s", ref,
-			    api_cmd_text(s, "id"));
+	if (api_cmd_call(a, "DELETE", NULL, NULL, err, "/v1/snapshots/%s", which) == 0)
+		return 0;
+	if (err->code == ERR_NOT_FOUND && strncmp(which, "snp_", 4) != 0)
+		err_set(err, ERR_NOT_FOUND,
+			"no snapshot with id \"%.64s\"; to use its name, add --session SESSION",
+			which);
+	return -1;
 }
 
-static int run_remove(struct api_cmd *a, struct err *err)
+static int run_rm(struct api_cmd *a, struct err *err)
 {
-	if (!api_cmd_sure(a, a->argc == 1 ? "Remove this snapshot?" : "Remove these %d snapshots?",
-			  a->argc))
-		return err_set(err, ERR_CONFLICT, "nothing was removed");
+	bool sure = a->argc == 1 ? api_cmd_confirm(a, "Delete snapshot %s?", a->argv[0])
+				 : api_cmd_confirm(a, "Delete these %d snapshots?", a->argc);
+
+	if (!sure)
+		return err_set(err, ERR_CONFLICT, "cancelled: no snapshot was deleted");
 	return api_cmd_remove_each(a, remove_one, err);
 }
 
-static const struct cli_option remove_options[] = {
-	{ "session", 0, "SESSION", ask_session, "its snapshots, which then may be named" },
-	{ "yes", 'y', NULL, ask_yes, "do not ask" },
-	ASK_OPTIONS,
+static const struct cli_option rm_options[] = {
+	{ "session", 0, "SESSION", CLI_TEXT, offsetof(struct rm_opts, session),
+	  "session whose snapshots can be named" },
+	OPTION_YES,
+	API_OPTIONS,
 	{ NULL },
 };
 
-static const struct api_cmd_command remove_command = {
-	.opt = { .name = "lodge snapshot rm",
-		 .usage = "[--session SESSION] [--yes] SNAPSHOT...",
-		 .summary = "Removes snapshots.",
-		 .opts = remove_options,
-		 .more = "SNAPSHOT is an id; with --session also a name.\n" ASK_ASKS },
+static const struct command snapshot_rm = {
+	.name = "snapshot rm",
+	.usage = "[--session SESSION] [--yes] SNAPSHOT...",
+	.summary = "delete snapshots",
+	.options = rm_options,
+	.more = "SNAPSHOT is an id, or with --session also a name.\n",
+	.size = sizeof(struct rm_opts),
 	.least = 1,
 	.most = -1,
-	.run = run_remove,
+	.run = run_rm,
 };
 
-int cmd_snapshot(int argc, char **argv)
+/* ---- snapshot -------------------------------------------------------------------------------- */
+
+struct snapshot_opts {
+	struct api_cmd a;
+	const char *name;
+	bool stop;
+};
+
+static const struct cli_option snapshot_options[] = {
+	{ "name", 'n', "NAME", CLI_TEXT, offsetof(struct snapshot_opts, name),
+	  "a name, unique within the session", "name" },
+	{ "stop", 0, NULL, CLI_FLAG, offsetof(struct snapshot_opts, stop),
+	  "stop processes first instead of freezing them", "!live" },
+	API_OPTIONS,
+	{ NULL },
+};
+
+static const struct command *const snapshot_subs[] = { &snapshot_rm, NULL };
+
+const struct command cmd_snapshot = {
+	.name = "snapshot",
+	.usage = "[--name NAME] SESSION...\n"
+		 "       lodge snapshot rm [--session SESSION] SNAPSHOT...",
+	.summary = "take a snapshot of sessions, or delete snapshots",
+	.options = snapshot_options,
+	.more = "Prints the id of each snapshot. `lodge snapshots` lists them.\n",
+	.size = sizeof(struct snapshot_opts),
+	.least = 1,
+	.most = -1,
+	.method = "POST",
+	.path = "/v1/sessions/%s/snapshots",
+	.sessions = true,
+	.plain = "snapshot.id",
+	.subs = snapshot_subs,
+};
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+struct list_opts {
+	struct api_cmd a;
+	const char *user;
+};
+
+static const char *owner(const json_t *s, const char *path, char buf[FIELD_TEXT])
 {
-	if (argc > 1 && strcmp(argv[1], "rm") == 0)
-		return api_cmd_main(&remove_command, argc - 1, argv + 1);
-	return api_cmd_main(&take_command, argc, argv);
+	const char *id = member_text(s, path), *key = member_text(s, "session_key");
+
+	if (member_true(s, "session_exists"))
+		return *key ? key : id;
+	snprintf(buf, FIELD_TEXT, "%s (deleted)", id);
+	return *id ? buf : "(imported)";
 }
 
-/* ---- listing --------------------------------------------------------------------------------- */
-
-static void add_session(struct text_table *t, const json_t *s)
+static enum tint owner_tint(const json_t *s)
 {
-	const char *id = api_cmd_text(s, "session"), *key = api_cmd_text(s, "session_key");
+	return member_true(s, "session_exists") ? TINT_NONE : TINT_DIM;
+}
 
-	if (json_is_true(json_object_get(s, "session_exists"))) {
-		text_table_add(t, *key ? key : id);
-		return;
+static const char *size(const json_t *s, const char *path, char buf[FIELD_TEXT])
+{
+	return member_number(s, path) ? field_bytes(s, path, buf) : "";
+}
+
+#define FIELDS_BEFORE                                                                              \
+	{ "SNAPSHOT", 0, "id" },                                                                   \
+	{                                                                                          \
+		"NAME", TABLE_SHRINK, "name"                                                       \
 	}
-	if (*id)
-		text_table_addf(t, "%s (destroyed)", id);
-	else
-		text_table_add(t, "(imported)");
-	text_table_tint(t, TINT_DIM);
-}
+#define FIELDS_AFTER                                                                               \
+	{ "AGE", TABLE_RIGHT, "created_at", field_age },                                           \
+		{ "SIZE", TABLE_RIGHT, "size_bytes", size },                                       \
+	{                                                                                          \
+		NULL                                                                               \
+	}
 
-static void say_list(struct api_cmd *a, const json_t *answer)
+static const struct field own_fields[] = { FIELDS_BEFORE, FIELDS_AFTER };
+static const struct field all_fields[] = {
+	FIELDS_BEFORE,
+	{ "SESSION", TABLE_SHRINK, "session", owner, owner_tint },
+	FIELDS_AFTER,
+};
+
+static void print_list(struct api_cmd *a, const json_t *answer)
 {
-	static const struct text_table_column own[] = { { "SNAPSHOT", 0 },
-							{ "NAME", TABLE_SHRINK },
-							{ "AGE", TABLE_RIGHT },
-							{ "SIZE", TABLE_RIGHT } };
-	static const struct text_table_column all[] = { { "SNAPSHOT", 0 },
-							{ "NAME", TABLE_SHRINK },
-							{ "SESSION", TABLE_SHRINK },
-							{ "AGE", TABLE_RIGHT },
-							{ "SIZE", TABLE_RIGHT } };
-	struct text_table t;
+	const json_t *list = json_object_get(answer, "snapshots");
 	json_t *s;
 	size_t i;
 
-	text_table_init(&t, a->argc ? own : all, a->argc ? ARRAY_LEN(own) : ARRAY_LEN(all));
-	json_array_foreach (json_object_get(answer, "snapshots"), i, s) {
-		int64_t size = api_cmd_number(s, "size_bytes");
-
-		if (a->quiet) {
-			puts(api_cmd_text(s, "id"));
-			continue;
-		}
-		text_table_add(&t, api_cmd_text(s, "id"));
-		text_table_add(&t, api_cmd_text(s, "name"));
-		if (!a->argc)
-			add_session(&t, s);
-		text_table_add_span(&t, clock_wall_ms() - api_cmd_number(s, "created_at"));
-		text_table_add_bytes(&t, size ? size : -1);
+	json_array_foreach (list, i, s) {
+		if (a->quiet)
+			puts(member_text(s, "id"));
 	}
-	if (!a->quiet)
-		text_table_print(&t, stdout);
-	if (!a->quiet && i == 0)
-		api_cmd_hint("no snapshots (lodge snapshot takes one)");
-	text_table_fini(&t);
+	if (a->quiet)
+		return;
+	field_print_table(a->argc ? own_fields : all_fields, list);
+	if (i == 0)
+		api_cmd_hint("no snapshots (take one: lodge snapshot)");
 }
 
 static int check_list(struct api_cmd *a, struct err *err)
 {
-	return a->argc && a->user ? err_set(err, ERR_INVALID, "--user: not beside a session") : 0;
+	if (!a->argc || !((struct list_opts *)a)->user)
+		return 0;
+	return err_set(err, ERR_INVALID, "--user: cannot be used with SESSION");
 }
 
-static int list_path(struct api_cmd *a, char *path, size_t size, struct err *err)
-{
-	char ref[WHERE_REF];
-
-	if (a->argc)
-		return target_ref(a->argv[0], ref, err) < 0
-			       ? -1
-			       : client_path(path, size, err,
-					     "/v1/sessions/%s/snapshots?limit=1000", ref);
-	snprintf(path, size, "/v1/snapshots?limit=1000");
-	return api_cmd_query(path, size, "user", a->user, err);
-}
-
-static int exec_list(struct api_cmd *a, struct err *err)
+static int run_list(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
-	char path[ASK_PATH];
+	char path[API_PATH] = "/v1/snapshots?limit=1000", ref[TARGET_REF];
 
-	if (list_path(a, path, sizeof(path), err) < 0 ||
+	if (a->argc &&
+	    (target_ref(a->argv[0], ref, err) < 0 ||
+	     client_path(path, sizeof(path), err, "/v1/sessions/%s/snapshots?limit=1000", ref) < 0))
+		return -1;
+	if (api_cmd_query(path, sizeof(path), "user", ((struct list_opts *)a)->user, err) < 0 ||
 	    api_cmd_list(a, path, "snapshots", &answer, err) < 0)
 		return -1;
-	return api_cmd_write(a, answer, say_list, err);
+	return api_cmd_write(a, answer, print_list, err);
 }
 
 static const struct cli_option list_options[] = {
-	{ "user", 'u', "USER", ask_user, "of sessions of this user" },
-	{ "quiet", 'q', NULL, ask_quiet, "ids alone" },
-	ASK_OPTIONS,
+	{ "user", 'u', "USER", CLI_TEXT, offsetof(struct list_opts, user),
+	  "only of sessions of this user", "user" },
+	OPTION_QUIET("print only ids"),
+	API_OPTIONS,
 	{ NULL },
 };
 
-int cmd_snapshots(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge snapshots",
-			 .usage = "[-q] [--user USER | SESSION]",
-			 .summary = "Lists all snapshots, or those of a session; SIZE is what each "
-				    "has of its own.",
-			 .opts = list_options,
-			 .more = "A session that was destroyed is named by its id.\n" },
-		.most = 1,
-		.check = check_list,
-		.prompt = true,
-		.run = exec_list,
-	};
-
-	return api_cmd_main(&command, argc, argv);
-}
+const struct command cmd_snapshots = {
+	.name = "snapshots",
+	.usage = "[-q] [--user USER | SESSION]",
+	.summary = "list all snapshots, or those of a session",
+	.options = list_options,
+	.more = "SIZE is what a snapshot does not share with others.\n",
+	.size = sizeof(struct list_opts),
+	.most = 1,
+	.check = check_list,
+	.prompt = true,
+	.run = run_list,
+};
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-static void say_forks(struct api_cmd *a, const json_t *answer)
+struct fork_opts {
+	struct api_cmd a;
+	const char *key, *count, *snapshot;
+};
+
+static void print_forks(struct api_cmd *a, const json_t *answer)
 {
-	char name[LINE];
+	char name[FIELD_TEXT];
 	json_t *s;
 	size_t i;
 
 	json_array_foreach (json_object_get(answer, "sessions"), i, s) {
 		api_cmd_print("%s",
-			      a->quiet ? api_cmd_text(s, "id") : print_name(s, name, sizeof(name)));
+			      a->quiet ? member_text(s, "id") : print_name(s, name, sizeof(name)));
 	}
 }
 
 static int run_fork(struct api_cmd *a, struct err *err)
 {
+	const struct fork_opts *o = (struct fork_opts *)a;
 	auto_json json_t *body = json_object(), *snapshot = NULL, *answer = NULL;
-	char ref[WHERE_REF];
+	char ref[TARGET_REF];
 	uint64_t count = 1;
 
 	if (target_ref(a->argv[0], ref, err) < 0 ||
-	    api_cmd_count_of(a, "--count", a->count, 1, FORKS_MAX, &count, err) < 0 ||
-	    (a->snapshot && api_cmd_find_snapshot(a, ref, a->snapshot, &snapshot, err) < 0))
+	    api_cmd_count_of(a, "--count", o->count, 1, FORKS_MAX, &count, err) < 0 ||
+	    (o->snapshot && api_cmd_find_snapshot(a, ref, o->snapshot, &snapshot, err) < 0) ||
+	    api_cmd_check_key(a, "--key", o->key, err) < 0)
 		return -1;
-	if (api_cmd_check_key(a, "--key", a->key, err) < 0)
+	if (o->key && count != 1)
+		return api_cmd_misuse(a, err, "--key: one key cannot name %s sessions", o->count);
+	json_object_set_new(body, "count", json_integer((json_int_t)count));
+	if (api_cmd_fill(a, body, err) < 0 ||
+	    api_cmd_put(a, body, "snapshot", "--snapshot",
+			snapshot ? member_text(snapshot, "id") : NULL, err) < 0 ||
+	    api_cmd_call(a, "POST", body, &answer, err, "/v1/sessions/%s/fork", ref) < 0)
 		return -1;
-	if (a->key && count != 1)
-		return api_cmd_wrong(a, err, "--key: leads to one session, not to %s", a->count);
-	if (api_cmd_put(body, "key", a->key) < 0 ||
-	    api_cmd_put(body, "snapshot", snapshot ? api_cmd_text(snapshot, "id") : NULL) < 0 ||
-	    json_object_set_new(body, "count", json_integer((json_int_t)count)) < 0)
-		return err_set(err, ERR_INVALID, "--key: no text (UTF-8)");
-	if (api_cmd_call(a, "POST", body, &answer, err, "/v1/sessions/%s/fork", ref) < 0)
-		return -1;
-	return api_cmd_write(a, answer, say_forks, err);
+	return api_cmd_write(a, answer, print_forks, err);
 }
 
 static const struct cli_option fork_options[] = {
-	{ "key", 'k', "KEY", ask_key, "leads to the new session" },
-	{ "count", 0, "N", ask_count, "so many (default: 1); all or none" },
-	{ "snapshot", 0, "SNAPSHOT", ask_snapshot, "from this one of its snapshots, not from now" },
-	{ "quiet", 'q', NULL, ask_quiet, "ids alone" },
-	ASK_OPTIONS,
+	{ "key", 'k', "KEY", CLI_TEXT, offsetof(struct fork_opts, key), "key of the new session",
+	  "key" },
+	{ "count", 0, "N", CLI_TEXT, offsetof(struct fork_opts, count),
+	  "create N sessions (1); either all or none" },
+	{ "snapshot", 0, "SNAPSHOT", CLI_TEXT, offsetof(struct fork_opts, snapshot),
+	  "start from this snapshot of it, by id or name" },
+	OPTION_QUIET("print only ids"),
+	API_OPTIONS,
 	{ NULL },
 };
 
-int cmd_fork(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge fork",
-			 .usage = "[--key KEY] [--count N] [--snapshot SNAPSHOT] SESSION",
-			 .summary =
-				 "Makes new sessions with the files of one. They sleep until used.",
-			 .opts = fork_options },
-		.least = 1,
-		.most = 1,
-		.run = run_fork,
-	};
-
-	return api_cmd_main(&command, argc, argv);
-}
+const struct command cmd_fork = {
+	.name = "fork",
+	.usage = "[--key KEY] [--count N] [--snapshot SNAPSHOT] SESSION",
+	.summary = "create sessions from another one's files",
+	.options = fork_options,
+	.more = "The new sessions are hibernated until they are used.\n",
+	.size = sizeof(struct fork_opts),
+	.least = 1,
+	.most = 1,
+	.run = run_fork,
+};
 
 /* ---- rollback -------------------------------------------------------------------------------- */
 
-static void say_back(struct api_cmd *a, const json_t *answer)
+static void print_rolled_back(struct api_cmd *a, const json_t *answer)
 {
-	char name[LINE];
+	char name[FIELD_TEXT];
 
-	api_cmd_print("%s has the files of %s again",
+	api_cmd_print("restored %s from %s",
 		      print_name(json_object_get(answer, "session"), name, sizeof(name)),
 		      a->argv[1]);
 }
@@ -297,43 +291,31 @@ static void say_back(struct api_cmd *a, const json_t *answer)
 static int run_rollback(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *body = NULL, *snapshot = NULL, *answer = NULL;
-	char ref[WHERE_REF], span[HUMAN_TEXT];
+	char ref[TARGET_REF], span[HUMAN_TEXT];
 
 	if (target_ref(a->argv[0], ref, err) < 0 ||
 	    api_cmd_find_snapshot(a, ref, a->argv[1], &snapshot, err) < 0)
 		return -1;
-	human_span(clock_wall_ms() - api_cmd_number(snapshot, "created_at"), span);
-	if (!api_cmd_sure(
-		    a,
-		    "Take %s back to %s, which was taken %s ago? What was written since then is "
-		    "lost.",
-		    a->argv[0], a->argv[1], span))
-		return err_set(err, ERR_CONFLICT, "nothing was changed");
+	human_span(clock_wall_ms() - member_number(snapshot, "created_at"), span);
+	if (!api_cmd_confirm(a,
+			     "Restore %s from %s, taken %s ago? Files written since then are lost.",
+			     a->argv[0], a->argv[1], span))
+		return err_set(err, ERR_CONFLICT, "cancelled: nothing was changed");
 	body = json_pack("{s:O}", "snapshot", json_object_get(snapshot, "id"));
 	if (api_cmd_call(a, "POST", body, &answer, err, "/v1/sessions/%s/rollback", ref) < 0)
 		return -1;
-	return api_cmd_write(a, answer, say_back, err);
+	return api_cmd_write(a, answer, print_rolled_back, err);
 }
 
-static const struct cli_option rollback_options[] = {
-	{ "yes", 'y', NULL, ask_yes, "do not ask" },
-	ASK_OPTIONS,
-	{ NULL },
+static const struct cli_option rollback_options[] = { OPTION_YES, API_OPTIONS, { NULL } };
+
+const struct command cmd_rollback = {
+	.name = "rollback",
+	.usage = "[--yes] SESSION SNAPSHOT",
+	.summary = "restore a session from a snapshot",
+	.options = rollback_options,
+	.more = "Files written since the snapshot are lost. SNAPSHOT is an id or a name.\n",
+	.least = 2,
+	.most = 2,
+	.run = run_rollback,
 };
-
-int cmd_rollback(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge rollback",
-			 .usage = "[--yes] SESSION SNAPSHOT",
-			 .summary = "Takes a session back to one of its snapshots; newer files are "
-				    "lost.",
-			 .opts = rollback_options,
-			 .more = ASK_ASKS },
-		.least = 2,
-		.most = 2,
-		.run = run_rollback,
-	};
-
-	return api_cmd_main(&command, argc, argv);
-}

@@ -1,74 +1,91 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge status: how the service is, in words. */
+/* lodge status */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "cli/core/api_cmd.h"
-#include "cli/core/commands.h"
 #include "cli/core/print_session.h"
 
-enum { LINE = 512 };
-
-static void add_room(struct text_table *t, const json_t *h)
+static const char *sandboxes(const json_t *h, const char *path, char buf[FIELD_TEXT])
 {
-	const json_t *room = json_object_get(json_object_get(h, "parts"), "room");
-	int64_t max = api_cmd_number(room, "max");
-	char text[LINE], count[HUMAN_TEXT];
+	const json_t *room = member_get(h, path);
+	int64_t max = member_number(room, "max");
+	char count[HUMAN_TEXT];
 	int n;
 
-	n = snprintf(text, sizeof(text), "%lld live", (long long)api_cmd_number(room, "active"));
+	n = snprintf(buf, FIELD_TEXT, "%lld running", (long long)member_number(room, "active"));
 	if (max > 0)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, " of at most %lld",
-			      (long long)max);
-	snprintf(text + n, sizeof(text) - (size_t)n, ", %lld idle, %s waiting for one",
-		 (long long)api_cmd_number(room, "idle"),
-		 human_count(api_cmd_number(room, "waiting"), "caller", NULL, count));
-	print_line(t, "sandboxes", text);
-	snprintf(text, sizeof(text), "%lld ready (usually %lld)",
-		 (long long)api_cmd_number(h, "pool.available"),
-		 (long long)api_cmd_number(h, "config.pool_target"));
-	print_line(t, "pool", text);
+		n += snprintf(buf + n, FIELD_TEXT - (size_t)n, " of at most %lld", (long long)max);
+	snprintf(buf + n, FIELD_TEXT - (size_t)n, ", %lld idle, %s queued",
+		 (long long)member_number(room, "idle"),
+		 human_count(member_number(room, "waiting"), "request", NULL, count));
+	return buf;
 }
 
-static void add_trouble(struct text_table *t, const json_t *h)
+static const char *pool(const json_t *h, const char *path, char buf[FIELD_TEXT])
 {
-	const json_t *last = json_object_get(h, "last_error");
-	char text[LINE], when[64];
-
-	print_line(t, "reason", api_cmd_text(h, "reason"));
-	print_line(t, "starting", api_cmd_text(h, "starting.message"));
-	print_line(t, "start error", api_cmd_text(h, "starting.error"));
-	print_line(t, "keeper", api_cmd_text(h, "parts.keeper.error"));
-	if (!json_is_object(last))
-		return;
-	snprintf(text, sizeof(text), "%s at %s, %lld since the start", api_cmd_text(last, "code"),
-		 print_when(api_cmd_number(last, "at"), when, sizeof(when)),
-		 (long long)api_cmd_number(last, "count"));
-	print_line(t, "last error", text);
+	snprintf(buf, FIELD_TEXT, "%lld ready (target %lld)", (long long)member_number(h, path),
+		 (long long)member_number(h, "config.pool_target"));
+	return buf;
 }
 
-static void say(struct api_cmd *a, const json_t *h)
+static const char *last_error(const json_t *h, const char *path, char buf[FIELD_TEXT])
 {
-	const char *status = api_cmd_text(h, "status");
-	char span[HUMAN_TEXT];
-	struct text_table t;
+	const json_t *last = json_object_get(h, path);
+	char when[64];
 
-	text_table_init(&t, say_lines, ARRAY_LEN(say_lines));
-	print_line(&t, "lodged", client_url(a->client));
-	print_line(&t, "status", status);
-	text_table_tint(&t, strcmp(status, "ok") == 0 ? TINT_GOOD : TINT_BAD);
-	add_trouble(&t, h);
-	print_line(&t, "version", api_cmd_text(h, "version"));
-	print_line(&t, "up", human_span(api_cmd_number(h, "uptime_seconds") * 1000, span));
-	add_room(&t, h);
-	print_line(&t, "policies",
-		   api_cmd_is(h, "policy_enforcement", "landlock")
-			   ? "the kernel sees to what commands may execute (Landlock)"
-			   : "advice only: this kernel has no Landlock");
-	if (json_is_true(json_object_get(h, "insecure_no_auth")))
-		print_line(&t, "warning", "requests without a key are taken");
-	text_table_print(&t, stdout);
+	snprintf(buf, FIELD_TEXT, "%s at %s, %lld since the start", member_text(last, "code"),
+		 print_when(member_number(last, "at"), when, sizeof(when)),
+		 (long long)member_number(last, "count"));
+	return json_is_object(last) ? buf : "";
+}
+
+static const char *uptime(const json_t *h, const char *path, char buf[FIELD_TEXT])
+{
+	return human_span(member_number(h, path) * 1000, buf);
+}
+
+static const char *policies(const json_t *h, const char *path, char buf[FIELD_TEXT])
+{
+	(void)buf;
+	return member_is(h, path, "landlock") ? "the kernel enforces allowed programs (Landlock)"
+					      : "advisory: this kernel has no Landlock";
+}
+
+static const char *auth_warning(const json_t *h, const char *path, char buf[FIELD_TEXT])
+{
+	(void)buf;
+	return member_true(h, path) ? "authentication is off: requests need no key" : "";
+}
+
+static enum tint status_tint(const json_t *h)
+{
+	return member_is(h, "status", "ok") ? TINT_GOOD : TINT_BAD;
+}
+
+static const struct field fields[] = {
+	{ "lodged", 0, "url" },
+	{ "status", 0, "status", NULL, status_tint },
+	{ "reason", 0, "reason" },
+	{ "starting", 0, "starting.message" },
+	{ "start error", 0, "starting.error" },
+	{ "keeper", 0, "parts.keeper.error" },
+	{ "last error", 0, "last_error", last_error },
+	{ "version", 0, "version" },
+	{ "up", 0, "uptime_seconds", uptime },
+	{ "sandboxes", 0, "parts.room", sandboxes },
+	{ "pool", 0, "pool.available", pool },
+	{ "policies", 0, "policy_enforcement", policies },
+	{ "warning", 0, "insecure_no_auth", auth_warning },
+	{ NULL },
+};
+
+static void print(struct api_cmd *a, const json_t *h)
+{
+	auto_json json_t *with = json_deep_copy(h);
+
+	json_object_set_new(with, "url", api_cmd_string(client_url(a->client)));
+	field_print_record(fields, with);
 }
 
 static int run(struct api_cmd *a, struct err *err)
@@ -76,24 +93,22 @@ static int run(struct api_cmd *a, struct err *err)
 	auto_json json_t *h = NULL;
 
 	if (client_call(a->client, "GET", "/health", NULL, &h, err) < 0 ||
-	    api_cmd_write(a, h, say, err) < 0)
+	    api_cmd_write(a, h, print, err) < 0)
 		return -1;
-	return api_cmd_is(h, "status", "ok") ? 0 : ASK_FAILED;
+	return member_is(h, "status", "ok") ? 0 : CLI_EXIT_REFUSED;
 }
 
-static const struct cli_option options[] = { ASK_OPTIONS, { NULL } };
+static const struct cli_option options[] = { API_OPTIONS, { NULL } };
 
-int cmd_status(int argc, char **argv)
-{
-	static const struct api_cmd_command command = {
-		.opt = { .name = "lodge status",
-			 .usage = "[--json]",
-			 .summary = "Says how the service is.",
-			 .opts = options,
-			 .more = "Exit status: 0 all is well, 1 it is not, 125 nobody answers.\n" },
-		.prompt = true,
-		.run = run,
-	};
-
-	return api_cmd_main(&command, argc, argv);
-}
+const struct command cmd_status = {
+	.name = "status",
+	.usage = "[--json]",
+	.summary = "show service status",
+	.options = options,
+	.more = "Exit status\n"
+		"  0    the service is healthy\n"
+		"  1    it is not\n"
+		"  125  it does not respond\n",
+	.prompt = true,
+	.run = run,
+};

@@ -6,18 +6,18 @@
 
 #include "cli/core/cleanup.h"
 
-enum { FORGOTTEN_MS = 60 * 1000 };
+enum { UNUSED_MS = 60 * 1000 };
 
 DEFINE_AUTO(struct client *, client_free);
 
-static void destroy(void *arg)
+static void delete_session(void *arg)
 {
 	auto_call(client_free) struct client *c = NULL;
 	const struct temp_session *t = arg;
 	struct err ignored;
-	char path[ASK_PATH];
+	char path[API_PATH];
 
-	/* of its own: the other one may be in the middle of an answer */
+	/* a client of its own: the other may be reading an answer */
 	if (*t->id && target_client(&c, &ignored) == 0 &&
 	    client_path(path, sizeof(path), &ignored, "/v1/sessions/%s", t->id) == 0)
 		(void)client_call(c, "DELETE", path, NULL, NULL, &ignored);
@@ -37,15 +37,15 @@ int temp_session_new(struct api_cmd *a, const char *path, const json_t *body,
 	int r;
 
 	ret->id[0] = '\0';
-	if (cleanup_set(destroy, ret, err) < 0)
+	if (cleanup_set(delete_session, ret, err) < 0)
 		return -1;
 	cleanup_hold();
 	r = client_call(a->client, "POST", path, body, &answer, err);
-	snprintf(ret->id, sizeof(ret->id), "%s", api_cmd_text(session_of(answer), "id"));
+	snprintf(ret->id, sizeof(ret->id), "%s", member_text(session_of(answer), "id"));
 	cleanup_release();
 	if (r < 0)
 		return -1;
-	patch = json_pack("{s:i, s:s, s:s}", "idle_timeout_ms", FORGOTTEN_MS, "on_idle", "destroy",
+	patch = json_pack("{s:i, s:s, s:s}", "idle_timeout_ms", UNUSED_MS, "on_idle", "destroy",
 			  "on_expire", "destroy");
 	return api_cmd_call(a, "PATCH", patch, NULL, err, "/v1/sessions/%s", ret->id);
 }

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs commands that are declared as one request: see struct command. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/core/api_cmd.h"
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+static json_t *split(const char *list)
+{
+	json_t *names = json_array();
+
+	while (*list) {
+		size_t n = strcspn(list, ",");
+
+		if (n)
+			json_array_append_new(names, json_stringn(list, n));
+		list += n + (list[n] == ',');
+	}
+	return names;
+}
+
+/* The service checks bounds. */
+static json_t *to_number(const struct cli_option *o, const char *shown, const char *text,
+			 struct err *err)
+{
+	uint64_t n;
+	int r = o->kind == CLI_MS      ? units_parse_ms(shown, text, &n, err)
+		: o->kind == CLI_BYTES ? units_parse_bytes(shown, text, &n, err)
+		: o->kind == CLI_MILLI ? units_parse_milli(shown, text, &n, err)
+		: o->kind == CLI_COUNT ? units_parse_count(shown, text, 1, UINT32_MAX, &n, err)
+				       : units_parse_count(shown, text, 0, INT64_MAX, &n, err);
+
+	if (r < 0)
+		return NULL;
+	if (n > INT64_MAX) {
+		err_set(err, ERR_INVALID, "%s: %.40s is too large", shown, text);
+		return NULL;
+	}
+	return json_integer((json_int_t)n);
+}
+
+struct filling {
+	struct api_cmd *a;
+	json_t *body;
+	char *path; /* or: the query of this one */
+	struct err *err;
+};
+
+static int fill_member(struct filling *f, const struct cli_option *o, const char *text)
+{
+	char shown[64];
+	json_t *value;
+
+	snprintf(shown, sizeof(shown), "--%s", o->name);
+	if (o->kind == CLI_TEXT || o->kind == CLI_ANY)
+		return api_cmd_put(f->a, f->body, o->field, shown, text, f->err);
+	value = o->kind == CLI_LIST ? split(text) : to_number(o, shown, text, f->err);
+	if (value && member_set(f->body, o->field, value) == 0)
+		return 0;
+	f->a->misused = true;
+	return -1;
+}
+
+/* A flag whose field begins with '!' makes it false. */
+static int fill_option(const struct cli_option *o, void *at, void *arg)
+{
+	struct filling *f = arg;
+	const char *text = cli_option_text(o, at);
+
+	if (!o->field)
+		return 0;
+	if (o->kind == CLI_FLAG && *(bool *)at)
+		return member_set(f->body, o->field + (*o->field == '!'),
+				  json_boolean(*o->field != '!'));
+	if (!text)
+		return 0;
+	return f->path ? api_cmd_query(f->path, API_PATH, o->field, text, f->err)
+		       : fill_member(f, o, text);
+}
+
+int api_cmd_fill(struct api_cmd *a, json_t *body, struct err *err)
+{
+	struct filling f = { .a = a, .body = body, .err = err };
+
+	return cli_option_each(a->cmd->options, a, fill_option, &f);
+}
+
+/* "limits.pids" is "limits: pids: " in an error. */
+static int rename_field(const struct cli_option *o, void *at, void *arg)
+{
+	struct err *err = arg;
+	const char *msg = err->msg, *text = cli_option_text(o, at);
+	char rest[sizeof(err->msg)];
+
+	if (!text || !o->field)
+		return 0;
+	for (const char *p = o->field; *p; p++) {
+		if (*p == '.' && strncmp(msg, ": ", 2) == 0)
+			msg += 2;
+		else if (*msg++ != *p)
+			return 0;
+	}
+	if (strncmp(msg, ": ", 2) != 0)
+		return 0;
+	snprintf(rest, sizeof(rest), "%s", msg + 2);
+	snprintf(err->msg, sizeof(err->msg), "--%s: %s", o->name, rest);
+	return 1;
+}
+
+void api_cmd_name_option(struct api_cmd *a, struct err *err)
+{
+	(void)cli_option_each(a->cmd->options, a, rename_field, err);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static bool has_body(const struct command *cmd)
+{
+	return cmd->method[0] == 'P';
+}
+
+static int has_field(const struct cli_option *o, void *at, void *arg)
+{
+	(void)at;
+	(void)arg;
+	return o->field != NULL;
+}
+
+static int make_path(struct api_cmd *a, const char *first, char path[API_PATH], struct err *err)
+{
+	struct filling f = { .a = a, .path = path, .err = err };
+	const struct command *cmd = a->cmd;
+
+	if (client_path(path, API_PATH, err, cmd->path, first, a->argc > 1 ? a->argv[1] : "") < 0)
+		return -1;
+	if (cmd->paged)
+		strcat(path, strchr(path, '?') ? "&limit=1000" : "?limit=1000");
+	return has_body(cmd) ? 0 : cli_option_each(cmd->options, a, fill_option, &f);
+}
+
+/* NULL where the request has none. */
+static int make_body(struct api_cmd *a, json_t **ret, struct err *err)
+{
+	const struct command *cmd = a->cmd;
+	auto_json json_t *body = NULL;
+
+	if (!has_body(cmd) || !(cmd->operands[0] || cmd->fill ||
+				cli_option_each(cmd->options, NULL, has_field, NULL)))
+		return 0;
+	body = json_object();
+	for (int i = 0; i < 2 && cmd->operands[i]; i++)
+		if (api_cmd_put(a, body, cmd->operands[i], cmd->operands[i],
+				i < a->argc ? a->argv[i] : NULL, err) < 0)
+			return -1;
+	if (api_cmd_fill(a, body, err) < 0 || (cmd->fill && cmd->fill(a, body, err) < 0))
+		return -1;
+	*ret = steal_ptr(&body);
+	return 0;
+}
+
+static int send_one(struct api_cmd *a, const char *first, json_t **ret, struct err *err)
+{
+	const struct command *cmd = a->cmd;
+	auto_json json_t *body = NULL;
+	char path[API_PATH];
+	int r;
+
+	if (make_path(a, first, path, err) < 0 || make_body(a, &body, err) < 0)
+		return -1;
+	r = cmd->paged ? api_cmd_list(a, path, cmd->rows, ret, err)
+		       : client_call(a->client, cmd->method, path, body, ret, err);
+	return r < 0 && cmd->explain && !a->misused ? cmd->explain(a, err) : r;
+}
+
+static int remove_one(struct api_cmd *a, const char *which, struct err *err)
+{
+	return send_one(a, which, NULL, err);
+}
+
+static int confirm(const struct api_cmd *a, struct err *err)
+{
+	const struct command *cmd = a->cmd;
+	auto_free char *question = NULL;
+
+	if (!cmd->confirm)
+		return 0;
+	question = api_cmd_expand(a, a->argc > 1 && cmd->confirm_many ? cmd->confirm_many
+								      : cmd->confirm);
+	if (api_cmd_confirm(a, "%s", question ? question : "Continue?"))
+		return 0;
+	return err_set(err, ERR_CONFLICT, "cancelled: %s",
+		       cmd->cancelled ? cmd->cancelled : "nothing was removed");
+}
+
+int api_cmd_request(struct api_cmd *a, struct err *err)
+{
+	auto_json json_t *answer = NULL;
+
+	if (confirm(a, err) < 0)
+		return -1;
+	if (a->cmd->sessions)
+		return api_cmd_each(a, send_one, api_cmd_print_answer, err);
+	if (a->cmd->each)
+		return api_cmd_remove_each(a, remove_one, err);
+	if (send_one(a, a->argc ? a->argv[0] : "", &answer, err) < 0)
+		return -1;
+	return api_cmd_write(a, answer, api_cmd_print_answer, err);
+}

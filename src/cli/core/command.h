@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands of lodge. Most are one HTTP request and a way to print its answer, and are a row of
+ * these; the others have a function. */
+#ifndef LODGE_CLI_CORE_COMMAND_H
+#define LODGE_CLI_CORE_COMMAND_H
+
+#include <jansson.h>
+
+#include "cli/core/field.h"
+#include "cli/core/options.h"
+
+struct api_cmd;
+
+/* The exit status, or -1 with err. */
+typedef int command_fn(struct api_cmd *a, struct err *err);
+typedef int command_fill_fn(struct api_cmd *a, json_t *body, struct err *err);
+typedef void command_print_fn(struct api_cmd *a, const json_t *answer);
+
+struct command {
+	const char *name; /* "keys add" */
+	const char *usage; /* what follows the name */
+	const char *summary; /* an imperative phrase of at most 60 characters */
+	const char *about; /* paragraphs of --help before the options, and */
+	const char *more; /* behind them; both may be NULL */
+	const struct cli_option *options;
+	size_t size; /* of its option struct, which begins with struct api_cmd; 0: only that */
+	int least, most; /* operands; most < 0: any number */
+	int failed, misused; /* exit statuses other than 1 and 2; 0: these */
+	bool stops_at_operand; /* everything from the first operand on belongs to a command */
+	bool keeps_dashes; /* words after -- are no operands, but stay in argv */
+	bool local; /* needs no lodged */
+	bool prompt; /* lodged answers at once: see api_cmd_be_prompt() */
+	bool new_helps; /* suggest `lodge new` if there is no such session */
+	command_fn *check; /* of the command line; NULL: nothing more to check */
+	command_fn *run; /* NULL: api_cmd_request() */
+	void (*init)(struct api_cmd *a), (*fini)(struct api_cmd *a); /* of options; may be NULL */
+
+	/* The request. Options with a field go to its query (GET, DELETE) or to its body. */
+	const char *method, *path; /* %s of the path are operands */
+	const char *operands[2]; /* members of the body that they fill */
+	bool sessions; /* one request for each operand, which is a session */
+	bool each; /* one request for each operand, which is removed */
+	command_fill_fn *fill; /* adds to the body */
+	command_fn *explain; /* replaces an error of the service; returns -1 */
+	const char *confirm, *confirm_many; /* asked before; {0} is an operand, {n} their number */
+	const char *cancelled; /* the error if the answer is no */
+
+	/* The answer. */
+	const char *rows; /* the member that is a list; its records are printed by `fields` */
+	bool paged;
+	const char *record; /* or the member that is one record; "": the answer itself */
+	const struct field *fields;
+	const char *plain; /* or the member to print alone; of a list with --quiet */
+	const char *done; /* or a sentence, with {0} */
+	const char *empty; /* a hint if the list is empty */
+	command_print_fn *print; /* or a function */
+
+	/* A command of several. Without a name it is the command itself if it has a `run` or a
+	 * `method`, or else the first; with needs_sub it is an error. */
+	const struct command *const *subs; /* NULL ends them */
+	bool needs_sub;
+};
+
+/* The last word of its name. */
+const char *command_verb(const struct command *cmd);
+/* argv[0] is the name of the command. Returns the exit status. */
+int command_main(const struct command *cmd, int argc, char **argv);
+
+/* sessions */
+extern const struct command cmd_enter, cmd_new, cmd_ls, cmd_show, cmd_cp, cmd_pause, cmd_unpause,
+	cmd_hibernate, cmd_resume, cmd_extend, cmd_rm;
+/* commands in them */
+extern const struct command cmd_exec, cmd_ps, cmd_logs, cmd_attach, cmd_kill;
+extern const struct command cmd_snapshot, cmd_snapshots, cmd_diff, cmd_fork, cmd_rollback,
+	cmd_export, cmd_import;
+extern const struct command cmd_users, cmd_cleanup, cmd_projects, cmd_teams, cmd_switch;
+/* the service, and this machine */
+extern const struct command cmd_status, cmd_top, cmd_events, cmd_templates, cmd_keys, cmd_policy,
+	cmd_bench, cmd_login, cmd_run, cmd_template, cmd_doctor, cmd_completion;
+
+#endif

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Help texts and manual pages: both have the options that commands take, and no others."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from client import SOURCE
+from lodge import LODGE
+
+PAGES = {
+    "session": ("new", "ls", "show", "pause", "unpause", "hibernate", "resume", "extend", "rm"),
+    "snapshot": ("snapshot", "snapshots", "diff", "fork", "rollback", "export", "import"),
+    "users": ("users", "cleanup", "projects", "teams", "switch"),
+    "admin": ("status", "events", "templates", "keys", "bench", "completion"),
+}
+PAGES |= {name: (name,) for name in ("enter", "cp", "exec", "ps", "logs", "attach", "kill", "top", "policy", "login", "run",
+                                     "template", "doctor")}
+
+
+def say(*words):
+    return subprocess.run([LODGE, *words], stdout=subprocess.PIPE, check=True).stdout.decode()
+
+
+def forms():
+    """Every command line, and the options that it takes."""
+    text = say("completion", "bash")
+    return {name: set(options.split()) - {"--help"}
+            for name, options in re.findall(r"^\t'([a-z ]+)'\) .* opts='([^']*)' ;;", text, re.M)}
+
+
+def listed(text):
+    """The options of a help text, as (letter, name)."""
+    return re.findall(r"^  (?:-(.), |    )--([a-z-]+)", text, re.M)
+
+
+FORMS = forms()
+
+
+def test_all_commands_have_a_page():
+    commands = re.findall(r"^  ([a-z]+)  ", say("--help"), re.M)
+    assert sorted(commands) == sorted(c for names in PAGES.values() for c in names)
+    assert {form.split()[0] for form in FORMS} == set(commands)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page(page):
+    with open(os.path.join(SOURCE, "man", f"lodge-{page}.1.scd"), encoding="utf-8") as f:
+        text = f.read()
+    mine = [form for form in FORMS if form.split()[0] in PAGES[page]]
+    assert set(re.findall(r"\*(--[a-z-]+)\*", text)) == set().union(*(FORMS[form] for form in mine))
+    for form in mine:
+        for letter, name in listed(say(*form.split(), "--help")):
+            assert not letter or f"*-{letter}*, *--{name}*" in text, (form, name)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_help(form):
+    text = say(*form.split(), "--help")
+    lines = text.splitlines()
+    assert re.fullmatch(r"[A-Z].{0,60}\.", lines[0]) and lines[1] == "" and lines[2].startswith(f"Usage: lodge {form}"), text
+    assert {f"--{name}" for _, name in listed(text)} | {"--url", "--key-file"} == FORMS[form] | {"--url", "--key-file"}
+    assert all(len(line) <= 90 for line in lines), text
+    for line in re.findall(r"^ +(?:-., )?--\S+(?: \S+)?(?:  +|\n +)(.*)$", text, re.M):
+        assert 0 < len(line) <= 60, line
+
+
+def test_summaries():
+    for line in re.findall(r"^  [a-z]+ +(.*)$", say("--help"), re.M):
+        assert re.fullmatch(r"[a-z].{0,59}", line) and not line.endswith("."), line
