@@ -23,6 +23,7 @@
 
 #include "base/json.h"
 #include "engine/engine.h"
+#include "sandbox/template/template.h"
 #include "engine/start_progress.h"
 
 enum {

@@ -18,6 +18,8 @@
 #include "project/mem_gate.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
+#include "engine/session_state.h"
+#include "session/session_api.h"
 
 DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 

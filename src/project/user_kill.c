@@ -15,6 +15,8 @@
 #include "project/session_walk.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
+#include "engine/session_state.h"
+#include "session/session_api.h"
 
 void kill_result_list_fini(struct kill_result_list *l)
 {

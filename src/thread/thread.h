@@ -10,6 +10,10 @@
 #include "exec/side_conn.h"
 #include "sandbox/files_stream.h"
 #include "machine/exec.h"
+#include "sandbox/template/template.h"
+#include "session/session_api.h"
+
+struct side_conn;
 
 enum { THREAD_MINUTES_MAX = 7 * 24 * 60, THREAD_TIMEOUT_S = 30, THREAD_TIMEOUT_MAX_S = 24 * 3600 };
 

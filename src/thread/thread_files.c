@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "thread/thread.h"
 #include "sandbox/files_stream.h"
+#include "exec/side_conn.h"
 
 enum {
 	LIST_MAX = 10000, /* files in one list; the newest are kept */

@@ -13,6 +13,9 @@
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"
+#include "admit/quota.h"
+#include "session/capacity.h"
+#include "session/session_api.h"
 
 json_t *op_snapshot(const json_t *q, struct err *err)
 {

@@ -12,7 +12,9 @@
 #include "project/users.h"
 #include "switch_fixture.h"
 #include "exec/side_conn.h"
+#include "session/capacity.h"
 #include "snapshot/snapshot.h"
+#include "layers/snapshot_record.h"
 
 /* ---- switching ---------------------------------------------------------------------------- */
 
