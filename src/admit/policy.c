@@ -11,6 +11,7 @@
 #include "engine/name_check.h"
 #include "engine/name_lock.h"
 #include "sandbox/template/template_json.h"
+#include "sandbox/template/template.h"
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #define LODGE_ADMIT_POLICY_H
 
 #include "engine/engine.h"
+#include "sandbox/template/template.h"
 #include "shell/shell.h"
 
 /* ERR_CONFLICT if the tenant has one of this name. Sets p->created_at. */

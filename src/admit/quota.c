@@ -5,6 +5,7 @@
 
 #include "engine/internal.h"
 #include "admit/quota.h"
+#include "engine/session_state.h"
 
 /* What holds a sandbox, or is about to. */
 static const uint64_t active_states = SM_BIT(SESSION_PROVISIONING) | SM_BIT(SESSION_ACTIVE) |

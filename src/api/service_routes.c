@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "service/service_admin.h"
 #include "engine/engine_metrics.h"
+#include "session/capacity.h"
 
 enum { DIGEST = 32, TAG_BYTES = 16 };
 

@@ -3,6 +3,8 @@
 #ifndef LODGE_ENGINE_ENGINE_METRICS_H
 #define LODGE_ENGINE_ENGINE_METRICS_H
 
+#include <stdatomic.h>
+
 #include "base/histogram.h"
 #include "engine/engine.h"
 

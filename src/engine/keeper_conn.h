@@ -1,8 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's connection to the keeper: started when needed, and again after it died. */
 #ifndef LODGE_ENGINE_KEEPER_CONN_H
 #define LODGE_ENGINE_KEEPER_CONN_H
 
-#include "engine/internal.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "sandbox/keeper_client.h"
+#include "wire/keeper_proto.h"
+
+struct engine;
+
+struct keeper_conn {
+	pthread_mutex_t mutex; /* of the client */
+	struct keeper_client *client; /* NULL: not started */
+	atomic_bool start_failed; /* the last start of the keeper failed: */
+	struct err start_error; /* engine.mutex */
+	struct keeper_pool_state pool; /* as the keeper last reported it; engine.mutex */
+};
+
+enum keeper_presence {
+	KEEPER_PRESENCE_NONE,
+	KEEPER_PRESENCE_SANDBOX, /* it runs */
+	KEEPER_PRESENCE_FILES, /* only its files exist */
+};
+struct keeper_listing { /* sorted by id */
+	struct keeper_listing_item {
+		char id[KEEPER_ID_SIZE];
+		enum keeper_what what;
+	} * items;
+	size_t count;
+};
 
 /* The keeper; starts one if there is none or the last one died. NULL with err set. */
 struct keeper_client *keeper_conn_lock(struct engine *e, struct err *err);

@@ -4,8 +4,9 @@
 #ifndef LODGE_ENGINE_START_PROGRESS_H
 #define LODGE_ENGINE_START_PROGRESS_H
 
-#include "engine/internal.h"
 #include "engine/engine.h"
+
+enum { ENGINE_STAGES_MAX = 64 }; /* sessions whose progress is kept */
 
 enum progress_status {
 	PROGRESS_PENDING,

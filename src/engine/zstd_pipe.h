@@ -19,4 +19,9 @@ typedef int zstd_pipe_fn(void *arg, int fd, struct err *err);
 int zstd_pipe_run(const char *program, bool back, int fd, zstd_pipe_fn *fn, void *arg,
 		  struct err *err);
 
+struct engine;
+/* zstd_pipe_run() with the engine's program. */
+int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg,
+		     struct err *err);
+
 #endif

@@ -4,6 +4,7 @@
 #define LODGE_EXEC_SIDE_CONN_H
 
 #include "engine/engine.h"
+#include "sandbox/template/template.h"
 
 struct side_conn;
 /* The session counts as busy until side_conn_close(). With `resume` a hibernated session is

@@ -29,18 +29,10 @@ DEFINE_AUTO(struct layer_reservation *, layers_unreserve);
 int layers_add(struct engine *e, const char *id, const char *parent, const char *template,
 	       uint64_t bytes, struct err *err);
 
-/* The files of the session's live sandbox, as they are now, as a layer with its row. With the turn.
- */
-int session_copy_layer(struct session *n, struct layer_reservation *l, struct err *err);
-
 /* Nobody removes it, nor takes its files for a sandbox, until the hold of this name is released, or
  * the engine starts again. ERR_CONFLICT: it is gone. `holder` begins with one of those that
  * layers_forget_holds() knows. */
 int layers_hold(struct engine *e, const char *layer, const char *holder, struct err *err);
-/* A snapshot with its layer held. Looked at again once it is held: a snapshot that was there then
- * kept everybody from taking the layer before, and the hold does from now on. */
-int snapshot_hold(struct engine *e, const struct caller *who, const char *id, const char *holder,
-		  struct store_snapshot *ret, struct err *err);
 void layers_release(struct engine *e, const char *layer, const char *holder);
 void layers_forget_holds(struct engine *e);
 

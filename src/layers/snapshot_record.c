@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "layers/layers.h"
+#include "layers/snapshot_record.h"
 
 static int unknown(const char *id, struct err *err)
 {

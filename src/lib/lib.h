@@ -6,6 +6,7 @@
 #include <lodge.h>
 
 #include "engine/engine.h"
+#include "session/session_api.h"
 #include "admit/policy.h"
 #include "thread/thread.h"
 #include "thread/thread_files.h"

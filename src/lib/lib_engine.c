@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/lib.h"
+#include "session/capacity.h"
 
 #ifndef LODGE_VERSION
 #define LODGE_VERSION "0.1.0"

@@ -6,6 +6,7 @@
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"
+#include "layers/snapshot_record.h"
 
 /* Checks an id from the caller. */
 static int check_id(const char *id)

@@ -6,6 +6,7 @@
 
 #include "base/file_io.h"
 #include "lib/lib.h"
+#include "exec/side_conn.h"
 
 enum { PIECE = 64 << 10 };
 

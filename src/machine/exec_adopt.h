@@ -2,7 +2,7 @@
 #ifndef LODGE_MACHINE_EXEC_ADOPT_H
 #define LODGE_MACHINE_EXEC_ADOPT_H
 
-#include "engine/internal.h"
+#include "machine/machine.h"
 
 /* ---- runs.c: commands -------------------------------------------------------------------------
  */

@@ -3,7 +3,7 @@
 #define LODGE_MACHINE_EXEC_OUTPUT_FILE_H
 
 #include "machine/exec_record.h"
-#include "engine/internal.h"
+#include "machine/machine.h"
 
 /* The output kept of a session's commands goes. */
 void exec_output_remove(struct engine *e, const char *session);

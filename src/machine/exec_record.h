@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-#include "engine/internal.h"
+#include "machine/machine.h"
 #include "machine/exec.h"
 
 struct user_slot;

@@ -1,8 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A machine: the running sandbox of a session, and the engine's connections to it. */
 #ifndef LODGE_MACHINE_MACHINE_H
 #define LODGE_MACHINE_MACHINE_H
 
 #include "engine/internal.h"
+#include "sandbox/guest_exec.h"
+#include "sandbox/template/template.h"
+
+enum { SIDE_CONNS_MAX = 12 }; /* of one sandbox; lodge-init takes 16 connections in all */
+
+struct machine {
+	struct engine *engine;
+	unsigned refs; /* machine.mutex */
+	pthread_mutex_t mutex;
+	pthread_mutex_t files_mutex; /* of side_conn_lock() */
+	pthread_cond_t changed; /* an exec ended, a side connection was returned */
+	char session[STORE_ID], tenant[STORE_NAME], sandbox[STORE_ID];
+	int64_t incarnation;
+	struct sandbox *conn; /* for execs; the pump dispatches it */
+	bool gone; /* the connection ended: the sandbox is dead, or about to be */
+	bool spare_shell; /* lodge-init was asked to keep a shell ready for the next exec */
+	short events; /* what the pump polls for */
+	struct exec_handle *execs; /* that have not ended */
+	unsigned nexecs, nside_conns, nstreams; /* in use: with any of them it is not idle, */
+	unsigned nreadonly_conns; /* except for these of the side connections */
+	struct sandbox *idle_conns[SIDE_CONNS_MAX]; /* side connections kept for the next use */
+	unsigned nidle_conns, nopen_conns; /* of side connections: kept; kept or in use */
+	struct template spec; /* the template merged with the session's options */
+	uint64_t uncounted_bytes; /* of output saved since the files were last counted */
+	struct machine *next_removed; /* engine.mutex */
+};
 
 /* The machine of the session in `rec`, with the merged template `spec`. Takes over `sb` and what
  * `spec` owns, also on failure. `adopted`: execs that an earlier engine started are adopted. */

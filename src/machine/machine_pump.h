@@ -2,7 +2,7 @@
 #ifndef LODGE_MACHINE_MACHINE_PUMP_H
 #define LODGE_MACHINE_MACHINE_PUMP_H
 
-#include "engine/internal.h"
+#include "machine/machine.h"
 
 /* What the sandbox said goes to those who wait for it. True: that was its end. With machine.mutex.
  */

@@ -16,7 +16,9 @@
 #include "project/mem_gate.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
+#include "session/session_api.h"
 #include "snapshot/snapshot.h"
+#include "layers/snapshot_record.h"
 
 DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 

@@ -18,6 +18,7 @@
 #include "project/fragment_restore.h"
 #include "project/mem_gate.h"
 #include "exec/side_conn.h"
+#include "sandbox/template/template.h"
 
 enum {
 	SAMPLES = 16, /* files verified after unpacking */

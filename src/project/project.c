@@ -17,6 +17,8 @@
 #include "project/switch_commit.h"
 #include "project/team.h"
 #include "project/users.h"
+#include "engine/session_state.h"
+#include "session/session_api.h"
 
 /* ---- creating and listing ---------------------------------------------------------------- */
 

@@ -23,6 +23,8 @@
 
 #include "base/json.h"
 #include "engine/engine.h"
+#include "sandbox/template/template.h"
+#include "engine/start_progress.h"
 
 enum {
 	FRAGMENT_BYTES_MAX = 64 << 20, /* of all files together, and of the JSON they come in */

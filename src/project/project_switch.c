@@ -19,6 +19,8 @@
 #include "project/switch_commit.h"
 #include "project/users.h"
 #include "project/project_switch.h"
+#include "engine/session_state.h"
+#include "session/session_api.h"
 
 DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "project/session_walk.h"
+#include "session/session_api.h"
 
 int session_walk(struct engine *e, const struct caller *who, const struct store_session_filter *f,
 		 session_walk_fn *fn, void *arg, struct err *err)

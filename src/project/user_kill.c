@@ -16,6 +16,8 @@
 #include "project/switch_commit.h"
 #include "project/users.h"
 #include "project/user_kill.h"
+#include "engine/session_state.h"
+#include "session/session_api.h"
 
 void kill_result_list_fini(struct kill_result_list *l)
 {

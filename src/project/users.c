@@ -10,6 +10,8 @@
 #include "engine/name_check.h"
 #include "project/project.h"
 #include "project/users.h"
+#include "engine/session_state.h"
+#include "session/session_api.h"
 
 /* ---- users ------------------------------------------------------------------------------- */
 

@@ -7,6 +7,8 @@
 
 #include "sandbox/keeper_client.h"
 #include "engine/internal.h"
+#include "engine/session_state.h"
+#include "session/session_api.h"
 
 const char *engine_home(const struct engine *e)
 {

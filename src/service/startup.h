@@ -4,6 +4,8 @@
 
 #include "engine/internal.h"
 
+enum startup_stage { STARTUP_STORE = 1, STARTUP_KEEPER, STARTUP_ADOPT, STARTUP_READY };
+
 /* Told to whoever listens; `failed` NULL: it is under way. */
 void startup_report(struct engine *e, enum startup_stage stage, const struct err *failed);
 int startup_run(struct engine *e, struct err *err);

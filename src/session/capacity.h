@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Capacity: how many sandboxes run at once. */
 #ifndef LODGE_SESSION_CAPACITY_H
 #define LODGE_SESSION_CAPACITY_H
 
-#include "engine/internal.h"
+#include "engine/engine.h"
 
-/* ---- room, quotas ---------------------------------------------------------------------------- */
-/* One more live sandbox: hibernates the longest idle, queues up to wait_ms, or refuses with sys
- * EAGAIN. capacity_release() when it ended or was not made. */
+struct session;
+
+/* One more sandbox: hibernates the session that is idle longest, queues up to wait_ms, or refuses
+ * with ERR_UNAVAILABLE, sys EAGAIN. capacity_release() when it ended or could not be started. */
 int capacity_acquire(struct engine *e, int64_t wait_ms, struct err *err);
-void capacity_force_acquire(struct engine *e); /* adopted: it lives already */
+void capacity_force_acquire(struct engine *e); /* for an adopted sandbox, which runs already */
 void capacity_release(struct engine *e);
-void session_release_capacity(struct session *n); /* if it has one */
+void session_release_capacity(struct session *n); /* if it has any */
+
+unsigned capacity_active(struct engine *e);
+struct capacity_report {
+	unsigned active, max, waiting; /* sandboxes, their maximum, callers in the queue */
+	unsigned idle; /* sandboxes that could be hibernated */
+	int64_t retry_after_ms;
+};
+void capacity_get_report(struct engine *e, struct capacity_report *ret);
 
 #endif

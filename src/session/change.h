@@ -2,7 +2,7 @@
 #ifndef LODGE_SESSION_CHANGE_H
 #define LODGE_SESSION_CHANGE_H
 
-#include "engine/internal.h"
+#include "session/session.h"
 
 /* The processes of its sandbox; the record is not touched. */
 int session_set_frozen(struct session *n, bool frozen, struct err *err);

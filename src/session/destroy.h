@@ -2,7 +2,7 @@
 #ifndef LODGE_SESSION_DESTROY_H
 #define LODGE_SESSION_DESTROY_H
 
-#include "engine/internal.h"
+#include "session/session.h"
 
 /* Tombstone, end, removal; the entry is empty afterwards. */
 int destroy_session(struct session *n, const struct session_cause_opts *why, struct err *err);

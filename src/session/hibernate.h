@@ -2,7 +2,7 @@
 #ifndef LODGE_SESSION_HIBERNATE_H
 #define LODGE_SESSION_HIBERNATE_H
 
-#include "engine/internal.h"
+#include "session/session.h"
 
 /* ACTIVE to HIBERNATED: also for one whose sandbox was found gone. */
 int hibernate_session(struct session *n, const struct session_cause_opts *why, struct err *err);

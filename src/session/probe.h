@@ -2,7 +2,7 @@
 #ifndef LODGE_SESSION_PROBE_H
 #define LODGE_SESSION_PROBE_H
 
-#include "engine/internal.h"
+#include "session/session.h"
 
 /* Whether anything happens inside without anybody connected: processes, cpu time. */
 bool session_is_working(struct session *n);

@@ -2,7 +2,7 @@
 #ifndef LODGE_SESSION_QUERY_H
 #define LODGE_SESSION_QUERY_H
 
-#include "engine/internal.h"
+#include "session/session.h"
 
 /* Sentences for what is not there, and the reason if it was. */
 void session_ref_set_not_found(const struct session_ref *ref, struct err *err);

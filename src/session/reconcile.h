@@ -2,7 +2,7 @@
 #ifndef LODGE_SESSION_RECONCILE_H
 #define LODGE_SESSION_RECONCILE_H
 
-#include "engine/internal.h"
+#include "session/session.h"
 
 /* From whatever a crash, a failure or the death of the sandbox left to a state at rest or live. */
 int reconcile_session(struct session *n, struct err *err);

@@ -2,8 +2,15 @@
 #ifndef LODGE_SESSION_RESUME_H
 #define LODGE_SESSION_RESUME_H
 
-#include "engine/internal.h"
+#include "session/session.h"
 
+struct resume_result {
+	enum session_source source;
+	uint64_t ready_us;
+};
+
+/* Starts a sandbox for a session that has none (NONE, HIBERNATED or FAILED), within its quotas and
+ * the capacity. With the session's lock, as all of these. */
 int resume_session(struct session *n, const struct session_cause_opts *why, int64_t wait_ms,
 		   struct resume_result *ret, struct err *err);
 /* A new session: within the quotas, with its record; unless `asleep` its start is noted, and

@@ -13,6 +13,7 @@
 #include "session/query.h"
 #include "session/reconcile.h"
 #include "session/session.h"
+#include "machine/machine.h"
 
 enum {
 	TURN_MS = 120000, /* only a copy of many files takes longer */

@@ -1,8 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions in memory: those in use, and those whose sandbox runs. */
 #ifndef LODGE_SESSION_SESSION_H
 #define LODGE_SESSION_SESSION_H
 
 #include "engine/internal.h"
+#include "engine/session_state.h"
+#include "session/session_api.h"
+
+struct session {
+	struct session *next; /* of its bucket */
+	struct engine *engine;
+	char id[STORE_ID];
+	unsigned refs; /* engine.mutex */
+	bool locked; /* session_lock(); engine.mutex */
+	pthread_cond_t unlocked;
+	bool loaded;
+	/* What the store has, plus activity that is not written yet. Read by whoever has the turn,
+	 * or under engine.mutex; changed only by both together. */
+	struct store_session rec;
+	bool dirty; /* rec is ahead of the store in its timers */
+	bool relaxed; /* its writes need not be synced yet: another one follows that is; likewise */
+	bool stale; /* a write failed that may be in the store after all; with the session's lock */
+	int64_t stored_due_at; /* due_at in the store while it is dirty */
+	bool has_capacity; /* it counts among the engine's active ones */
+	/* Whether the files of rec.layer became those of the live sandbox, or lie below them. */
+	enum { LAYER_UNKNOWN, LAYER_TAKEN, LAYER_BELOW } layer_use;
+	struct machine *machine; /* the connected sandbox; NULL: none. Changed like rec */
+	unsigned probe_failures; /* probes in a row without an answer; with the session's lock */
+	uint64_t cpu_us; /* of the sandbox when it was last due */
+	int64_t cpu_sampled_at; /* when that was; 0: never */
+	int64_t probe_failed_at; /* clock_mono_ms() of the last failed probe */
+	int64_t retry_at; /* a timer failed for this session and runs again at this time */
+};
+
+/* Without waiting: 1, or 0 if somebody has the turn or there is no record. */
+int session_trylock(struct engine *e, const char *id, struct session **ret);
+void session_unlock(struct session *n); /* NULL is allowed */
+DEFINE_AUTO(struct session *, session_unlock);
+
+/* The record changed in *s (a copy made by store_session_copy) is written with an event of this
+ * kind, and published. Steals *s on success. */
+int session_update(struct session *n, struct store_session *s, const char *kind, struct err *err);
+/* The same for session_record_move() and a write. `set` (may be NULL) changes the record in
+ * between. */
+typedef void session_edit_fn(struct store_session *s, void *arg);
+/* Calls fn for every entry, under engine.mutex. */
+typedef void session_each_fn(struct session *n, void *arg);
 
 /* Waits for the turn. ERR_NOT_FOUND: no such record (or of another tenant, with tenant not NULL);
  * ERR_UNAVAILABLE: somebody had it for too long. session_unlock() ends it. */

@@ -5,6 +5,7 @@
 #include "session/reconcile.h"
 #include "session/session.h"
 #include "sandbox/template/template_json.h"
+#include "layers/snapshot_record.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -3,7 +3,7 @@
 #ifndef LODGE_SESSION_SESSION_OPTS_H
 #define LODGE_SESSION_SESSION_OPTS_H
 
-#include "engine/internal.h"
+#include "session/session.h"
 #include "admit/policy_rules.h"
 #include "engine/name_lock.h"
 #include "session/user_slot.h"

@@ -2,7 +2,7 @@
 #ifndef LODGE_SESSION_SESSION_SPEC_H
 #define LODGE_SESSION_SESSION_SPEC_H
 
-#include "engine/internal.h"
+#include "session/session.h"
 
 /* The template merged with the session's options, within the limits of its policy. *ret is an
  * initialized template before, and for template_fini() after the call. */

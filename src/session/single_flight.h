@@ -3,7 +3,7 @@
 #ifndef LODGE_SESSION_SINGLE_FLIGHT_H
 #define LODGE_SESSION_SINGLE_FLIGHT_H
 
-#include "engine/internal.h"
+#include "session/session.h"
 
 struct single_flight;
 

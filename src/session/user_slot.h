@@ -4,7 +4,7 @@
 #define LODGE_SESSION_USER_SLOT_H
 
 #include "admit/policy_rules.h"
-#include "engine/internal.h"
+#include "session/session.h"
 #include "engine/name_lock.h"
 
 /* Before a session wakes that is under rules: the others of its user make place, and nobody takes

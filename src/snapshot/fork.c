@@ -13,6 +13,8 @@
 #include "session/resume.h"
 #include "session/session.h"
 #include "snapshot/fork.h"
+#include "snapshot/snapshot.h"
+#include "layers/snapshot_record.h"
 
 enum { FORKS_MAX = 1000, DESTROY_ATTEMPTS = 3 };
 

@@ -18,6 +18,7 @@
 #include "session/session.h"
 #include "session/session_spec.h"
 #include "snapshot/snapshot.h"
+#include "layers/snapshot_record.h"
 
 enum {
 	BUSY_MS = 20000, /* the keeper limits concurrent jobs */

@@ -17,4 +17,9 @@ int snapshot_list(struct engine *e, const struct caller *who, const struct sessi
 		  struct store_page page, struct store_snapshot_list *ret, struct err *err);
 int snapshot_remove(struct engine *e, const struct caller *who, const char *id, struct err *err);
 
+struct session;
+struct layer_reservation;
+/* Copies the files of the running sandbox into a layer with its row. With the session's lock. */
+int session_copy_layer(struct session *n, struct layer_reservation *l, struct err *err);
+
 #endif

@@ -18,6 +18,13 @@
 #include "engine/keeper_conn.h"
 #include "exec/side_conn.h"
 #include "snapshot/snapshot_archive.h"
+#include "admit/quota.h"
+#include "engine/session_state.h"
+#include "engine/zstd_pipe.h"
+#include "exec/side_conn.h"
+#include "session/session_api.h"
+#include "snapshot/snapshot.h"
+#include "layers/snapshot_record.h"
 
 enum {
 	BUSY_MS = 20000, /* the keeper limits concurrent jobs */

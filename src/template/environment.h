@@ -7,6 +7,7 @@
 
 #include "engine/name_lock.h"
 #include "engine/engine.h"
+#include "sandbox/template/template.h"
 #include "engine/environment_request.h"
 
 struct environment {

@@ -18,6 +18,8 @@
 #include "engine/keeper_conn.h"
 #include "engine/name_lock.h"
 #include "sandbox/template/template_json.h"
+#include "layers/snapshot_record.h"
+#include "session/session_api.h"
 
 #define HOLDER "template:"
 

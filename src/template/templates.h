@@ -6,6 +6,7 @@
 #define LODGE_TEMPLATE_TEMPLATES_H
 
 #include "engine/engine.h"
+#include "sandbox/template/template.h"
 
 struct template_info {
 	char name[STORE_ID];

@@ -5,6 +5,7 @@
 
 #include "sandbox/keeper_client.h"
 #include "engine/internal.h"
+#include "sandbox/template/template.h"
 
 /* ERR_NOT_FOUND if the name is invalid too. *ret is always fit for template_fini(). */
 int template_load_existing(struct engine *e, const char *name, struct template *ret,

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "sandbox/guest_exec.h"
+#include "engine/session_state.h"
+#include "sandbox/template/template.h"
+#include "session/session_api.h"
 
 enum { MINUTE_MS = 60000, SIGNALLED = 128 };
 

@@ -5,6 +5,10 @@
 #define LODGE_THREAD_THREAD_H
 
 #include "machine/exec.h"
+#include "sandbox/template/template.h"
+#include "session/session_api.h"
+
+struct side_conn;
 
 enum { THREAD_MINUTES_MAX = 7 * 24 * 60, THREAD_TIMEOUT_S = 30, THREAD_TIMEOUT_MAX_S = 24 * 3600 };
 

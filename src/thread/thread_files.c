@@ -9,6 +9,8 @@
 #include "base/file_io.h"
 #include "base/vec.h"
 #include "thread/thread_files.h"
+#include "sandbox/files_stream.h"
+#include "exec/side_conn.h"
 
 enum {
 	LIST_MAX = 10000, /* files in one list; the newest are kept */

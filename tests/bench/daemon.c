@@ -17,6 +17,7 @@
 
 #include "proc.h"
 #include "engine/engine.h"
+#include "session/session_api.h"
 
 enum { SETTINGS_MAX = 16, START_MS = 10000 };
 

@@ -25,6 +25,9 @@
 #include "engine/keeper_conn.h"
 #include "layers/layers.h"
 #include "service/timers.h"
+#include "engine/session_state.h"
+#include "session/capacity.h"
+#include "session/session_api.h"
 
 struct engine *engine;
 const struct caller caller = { "test", "driver" };

@@ -15,6 +15,9 @@
 #include "snapshot/snapshot_archive.h"
 #include "project/project_switch.h"
 #include "project/user_kill.h"
+#include "admit/quota.h"
+#include "session/capacity.h"
+#include "session/session_api.h"
 
 json_t *op_snapshot(const json_t *q, struct err *err)
 {

@@ -14,6 +14,8 @@
 #include "base/array.h"
 #include "base/file_io.h"
 #include "engine/engine.h"
+#include "engine/session_state.h"
+#include "session/session_api.h"
 #include "machine/exec.h"
 #include "tap.h"
 #include "sandbox/guest_exec_sync.h"

@@ -6,6 +6,8 @@
 #include "snapshot_cases.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
+#include "session/capacity.h"
+#include "layers/snapshot_record.h"
 
 #include <signal.h>
 

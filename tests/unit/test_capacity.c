@@ -8,7 +8,9 @@
 
 #include "engine/internal.h"
 #include "session/capacity.h"
+#include "machine/machine.h"
 #include "session/session.h"
+#include "admit/quota.h"
 
 static const struct session_opts plain = { .user = "ann" };
 

@@ -8,7 +8,9 @@
 
 #include "engine/internal.h"
 #include "engine/keeper_conn.h"
+#include "machine/machine.h"
 #include "session/session.h"
+#include "session/capacity.h"
 
 static pid_t init_of(const char *name)
 {

@@ -12,9 +12,11 @@
 #include "project/users.h"
 #include "switch_fixture.h"
 #include "exec/side_conn.h"
+#include "session/capacity.h"
 #include "snapshot/snapshot.h"
 #include "project/project_switch.h"
 #include "project/user_kill.h"
+#include "layers/snapshot_record.h"
 
 /* ---- switching ---------------------------------------------------------------------------- */
 

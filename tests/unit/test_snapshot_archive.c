@@ -10,6 +10,9 @@
 #include "snapshot/snapshot.h"
 #include "snapshot/snapshot_archive.h"
 #include "sandbox/guest_exec_sync.h"
+#include "admit/quota.h"
+#include "session/capacity.h"
+#include "layers/snapshot_record.h"
 
 /* Creates every kind of file that an ordinary user can, and deletes files of the template. */
 static const char build_text[] =

@@ -8,9 +8,11 @@
 #include "engine/internal.h"
 #include "engine/start_progress.h"
 #include "session/probe.h"
+#include "machine/machine.h"
 #include "session/session.h"
 #include "exec/side_conn.h"
 #include "sandbox/guest_exec_sync.h"
+#include "session/capacity.h"
 
 static const struct session_opts brief = { .user = "ann",
 					   .idle_timeout_ms = 10 * MINUTE,

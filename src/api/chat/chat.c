@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "api/core/internal.h"
+#include "engine/session_state.h"
+#include "session/session_api.h"
 
 /* Marks in err.sys of what is told in words of this surface. */
 enum {

@@ -6,6 +6,7 @@
 
 #include "api/chat/chat_routes.h"
 #include "api/core/api_call.h"
+#include "session/session_api.h"
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 

@@ -4,6 +4,7 @@
 
 #include "api/chat/chat.h"
 #include "snapshot/snapshot.h"
+#include "layers/snapshot_record.h"
 
 /* Put away first, its files have a name without being copied, and nothing is written after them. */
 static int save(struct api_call *c, const struct store_session *s, struct store_snapshot *ret,

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "api/core/auth.h"
 #include "api/core/internal.h"
+#include "session/session_api.h"
 
 enum { HOLD_US = 1000000 };
 

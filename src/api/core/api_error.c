@@ -10,6 +10,8 @@
 #include "base/array.h"
 #include "base/one_line.h"
 #include "sandbox/guest_exec.h"
+#include "session/capacity.h"
+#include "session/session_api.h"
 
 /* The first row of the class whose errno is the error's, or 0, says it. */
 static const struct problem {

@@ -7,6 +7,7 @@
 #include "api/core/internal.h"
 #include "api/core/prometheus.h"
 #include "engine/engine_metrics.h"
+#include "session/capacity.h"
 
 static const struct {
 	const char *family, *label;

@@ -9,6 +9,8 @@
 #include "api/core/internal.h"
 #include "base/array.h"
 #include "machine/exec.h"
+#include "engine/session_state.h"
+#include "session/session_api.h"
 
 /* ---- out ------------------------------------------------------------------------------------- */
 

@@ -10,6 +10,9 @@
 #include "api/v1/v1.h"
 #include "sandbox/template/template_json.h"
 #include "thread/thread_files.h"
+#include "engine/session_state.h"
+#include "exec/side_conn.h"
+#include "session/session_api.h"
 
 /* ---- answers --------------------------------------------------------------------------------- */
 

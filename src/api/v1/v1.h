@@ -5,6 +5,7 @@
 
 #include "api/core/api_call.h"
 #include "api/v1/v1_routes.h"
+#include "session/session_api.h"
 
 /* The moves of a session that take a version and answer with the record. */
 typedef int v1_move_fn(struct engine *e, const struct caller *who, const struct session_ref *ref,

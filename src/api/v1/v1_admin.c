@@ -12,6 +12,8 @@
 #include "service/service_admin.h"
 #include "admit/api_key.h"
 #include "project/project.h"
+#include "admit/quota.h"
+#include "session/session_api.h"
 
 /* Into a field of a record; an absent one leaves it. */
 static int copy_field(const json_t *b, const char *name, char *ret, size_t size, struct err *err)

@@ -11,6 +11,7 @@
 #include "api/core/sse.h"
 #include "api/v1/v1_files.h"
 #include "sandbox/files_stream.h"
+#include "engine/zstd_pipe.h"
 
 enum {
 	LIST_DEFAULT = 1000,

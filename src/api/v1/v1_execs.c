@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "api/core/internal.h"
 #include "api/v1/v1_exec.h"
+#include "session/session_api.h"
 
 enum {
 	PIECE = 1 << 20, /* of each stream in one answer */

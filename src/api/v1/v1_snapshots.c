@@ -13,6 +13,7 @@
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"
+#include "layers/snapshot_record.h"
 
 enum { FORKS_MAX = 100 };
 

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/store_lock.h"
+
+#include "engine/internal.h"
+
+struct store *store_lock(struct engine *e)
+{
+	pthread_mutex_lock(&e->store_mutex);
+	return e->store;
+}
+
+void store_unlock(struct engine *e)
+{
+	pthread_mutex_unlock(&e->store_mutex);
+}
+
+struct store *store_lock_relaxed(struct engine *e)
+{
+	struct store *st = store_lock(e);
+
+	store_relax(st, true);
+	return st;
+}
+
+void store_unlock_relaxed(struct engine *e)
+{
+	store_relax(e->store, false);
+	store_unlock(e);
+}
