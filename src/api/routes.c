@@ -48,7 +48,7 @@ static int split(struct api_arena *arena, const char *text, struct path *ret, st
 	struct path p = { 0 };
 
 	if (*text != '/')
-		return malformed("it does not begin with a slash", err);
+		return malformed("must start with a slash", err);
 	while (text && p.count < PARTS_MAX) {
 		const char *part = text + 1, *end = strchr(part, '/');
 		size_t len = end ? (size_t)(end - part) : strlen(part), n = p.count++;
@@ -58,7 +58,7 @@ static int split(struct api_arena *arena, const char *text, struct path *ret, st
 		if (!p.parts[n] || !p.tails[n])
 			return err_sys(err, ENOMEM, "path");
 		if (!percent_decode(p.parts[n], false) || !percent_decode(p.tails[n], false))
-			return malformed("an escape that is none", err);
+			return malformed("invalid percent-encoding", err);
 		p.lens[n] = strlen(p.parts[n]);
 		p.slash[n] = strchr(p.parts[n], '/') && !may_have_slash(p.parts[n]);
 		text = end;
@@ -172,7 +172,7 @@ int route_find(struct api_arena *arena, const char *method, const char *path,
 		return -1;
 	try_all(&s);
 	if (s.slash)
-		return malformed("a slash inside a name", err);
+		return malformed("a name must not contain a slash", err);
 	if (strstr(s.found.allow, "GET") && !s.head)
 		allow(s.found.allow, sizeof(s.found.allow), "HEAD");
 	*ret = s.found;
@@ -181,8 +181,8 @@ int route_find(struct api_arena *arena, const char *method, const char *path,
 	for (size_t i = 0; i < ARRAY_LEN(ret->params); i++)
 		ret->params[i] = "";
 	if (!*ret->allow)
-		return err_set(err, ERR_NOT_FOUND, "there is no %.100s", path);
-	err_set(err, ERR_INVALID, "%.20s is not possible there: %s", method, ret->allow);
+		return err_set(err, ERR_NOT_FOUND, "no such route: %.100s (see /docs)", path);
+	err_set(err, ERR_INVALID, "method %.20s not allowed; use %s", method, ret->allow);
 	err->sys = EOPNOTSUPP;
 	return -1;
 }

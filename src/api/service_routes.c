@@ -136,9 +136,9 @@ static int get_index_page(struct api_call *c)
 	int n = snprintf(text, sizeof(text),
 			 "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
 			 "<meta name=color-scheme content=\"light dark\">\n<title>lodge</title>\n"
-			 "<h1>lodge %s</h1>\n<ul>\n<li><a href=/docs>how it is used</a>\n"
-			 "<li><a href=/openapi.json>the same for programs</a>\n"
-			 "<li><a href=/health>whether it works</a>\n</ul>\n</html>\n",
+			 "<h1>lodge %s</h1>\n<ul>\n<li><a href=/docs>API reference</a>\n"
+			 "<li><a href=/openapi.json>OpenAPI document</a>\n"
+			 "<li><a href=/health>Health</a>\n</ul>\n</html>\n",
 			 c->api->opts.version);
 
 	http_reply(c->rq, 200, "text/html; charset=utf-8", text, (size_t)n);
@@ -269,10 +269,10 @@ static void put_service(struct json_out *j, struct api *a, const struct capacity
 static const char *why_not_ready(struct api *a, const struct engine_health *h)
 {
 	if (!h->store)
-		return "the store does not answer";
+		return "database is not responding";
 	if (!engine_is_ready(a->opts.engine))
-		return "it is starting";
-	return api_is_draining(a) ? "it is about to end" : NULL;
+		return "service is starting";
+	return api_is_draining(a) ? "service is shutting down" : NULL;
 }
 
 int service_get_health(struct api_call *c, struct err *err)

@@ -7,6 +7,7 @@
 #include "http/internal.h"
 
 #include <poll.h>
+#include <stdio.h>
 
 /* The only place that suspends. */
 static enum MHD_Result wait_worker(struct http_request *rq)
@@ -86,7 +87,7 @@ void http_ended(struct http_request *rq)
 
 	pthread_mutex_lock(&rq->lock);
 	if (!rq->answered)
-		http_error(rq, 500, "INTERNAL", "no answer", false);
+		http_error(rq, 500, "INTERNAL", "the handler sent no response", false);
 	rq->stream_end = true;
 	if (rq->stream && rq->phase == PHASE_ANSWER && !rq->gone)
 		http_conn_deadline(rq->conn, rq->out.len);
@@ -147,14 +148,19 @@ static enum MHD_Result ask_worker(struct http_request *rq)
 	return wait_worker(rq);
 }
 
-static void give(struct http_request *rq)
+static void submit(struct http_request *rq)
 {
+	char text[96];
+
 	if (!http_worker_submit(rq->server, rq))
 		return;
 	pthread_mutex_lock(&rq->lock);
 	rq->refs--;
 	rq->refused = rq->phase == PHASE_HEAD;
-	http_error(rq, 503, "OVERLOADED", "too many requests at once", true);
+	snprintf(text, sizeof(text),
+		 "more than %u requests in flight (setting: max_requests); retry later",
+		 rq->server->opts.max_requests);
+	http_error(rq, 503, "OVERLOADED", text, true);
 	pthread_mutex_unlock(&rq->lock);
 }
 
@@ -287,7 +293,7 @@ static struct http_request *begin(struct http_server *s, struct MHD_Connection *
 	if (status)
 		refuse(rq, status, why);
 	else if (s->draining)
-		refuse(rq, 503, "the server is about to end");
+		refuse(rq, 503, "server is shutting down");
 	else
 		admit(rq);
 	return rq;
@@ -318,7 +324,7 @@ enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const 
 	given = rq->given && !given;
 	pthread_mutex_unlock(&rq->lock);
 	if (given)
-		give(rq);
+		submit(rq);
 	if (response) {
 		r = MHD_queue_response(mhd, rq->status, response);
 		MHD_destroy_response(response);

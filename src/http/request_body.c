@@ -64,10 +64,11 @@ static int await_body(struct http_request *rq, struct err *err)
 		return err_set(err, ERR_LIMIT, "out of memory for the body");
 	while (!rq->in.len && rq->has_body && !rq->body_end) {
 		if (rq->answered)
-			return err_set(err, ERR_INTERNAL, "the body is read after the answer");
+			return err_set(err, ERR_INTERNAL, "body read after the response");
 		if (http_waited(rq, rq->body_bytes, true))
-			return rq->cut ? err_set(err, ERR_TIMEOUT, "the body did not come in time")
-				       : err_set(err, ERR_UNAVAILABLE, "the caller is gone");
+			return rq->cut ? err_set(err, ERR_TIMEOUT,
+						 "timed out while reading the body")
+				       : err_set(err, ERR_UNAVAILABLE, "client disconnected");
 	}
 	return 0;
 }
@@ -94,7 +95,7 @@ int http_body(struct http_request *rq, size_t max, const char **ret, size_t *ret
 	ssize_t n;
 
 	if (rq->length >= 0 && (uint64_t)rq->length > max)
-		return err_set(err, ERR_LIMIT, "the body has more than %zu bytes", max);
+		return err_set(err, ERR_LIMIT, "body: larger than %zu bytes", max);
 	do {
 		if (cap - len < 2) {
 			size_t more = cap	       ? cap * 2
@@ -112,7 +113,7 @@ int http_body(struct http_request *rq, size_t max, const char **ret, size_t *ret
 			return -1;
 		len += (size_t)n;
 		if (len > max)
-			return err_set(err, ERR_LIMIT, "the body has more than %zu bytes", max);
+			return err_set(err, ERR_LIMIT, "body: larger than %zu bytes", max);
 	} while (n);
 	rq->whole[len] = '\0';
 	*ret = rq->whole;

@@ -119,14 +119,14 @@ static unsigned check_body(struct http_request *rq, bool old, const char **why)
 	const char *coding = http_header(rq, "Transfer-Encoding");
 	const char *expect = http_header(rq, "Expect");
 
-	*why = "Content-Length and Transfer-Encoding do not agree";
+	*why = "Content-Length and Transfer-Encoding conflict";
 	if (coding && (length || old || strcasecmp(coding, "chunked") != 0))
 		return 400;
-	*why = "Content-Length is not a number";
+	*why = "Content-Length: must be a number";
 	if (length &&
 	    (!*length || strspn(length, "0123456789") != strlen(length) || strlen(length) > 18))
 		return 400;
-	*why = "Expect is not 100-continue";
+	*why = "Expect: must be 100-continue";
 	if (expect && strcasecmp(expect, "100-continue") != 0)
 		return 417;
 	rq->chunked = coding != NULL;
@@ -138,7 +138,7 @@ static unsigned check_body(struct http_request *rq, bool old, const char **why)
 
 static unsigned check_target(const char *target, const char **why)
 {
-	*why = "the request target is not a path";
+	*why = "request target: must be a path";
 	if (target[0] != '/' || strchr(target, '#'))
 		return 400;
 	for (const char *s = target; *s; s++) {
@@ -191,21 +191,21 @@ static unsigned check_head(struct http_request *rq, const char *version, char *q
 	unsigned status;
 
 	rq->old = old;
-	*why = "HTTP/1.1 is spoken here";
+	*why = "unsupported HTTP version; use HTTP/1.1";
 	if (!old && strcmp(version, "HTTP/1.1") != 0)
 		return 505;
 	for (size_t i = 0; i < ARRAY_LEN(single); i++) {
-		*why = "a header that may come once came twice";
+		*why = "a header that must be unique occurs twice";
 		if (is_double(rq, single[i]))
 			return 400;
 	}
-	*why = "Host is missing";
+	*why = "Host: missing";
 	if (!old && !http_header(rq, "Host"))
 		return 400;
 	status = check_body(rq, old, why);
 	if (status)
 		return status;
-	*why = "the query is malformed or has a name twice";
+	*why = "query: malformed, or a parameter occurs twice";
 	return http_parse_query(query, &rq->query, &rq->nquery) ? 0 : 400;
 }
 
@@ -238,13 +238,13 @@ unsigned http_read_head(struct http_request *rq, const char *method, const char 
 	c.size += strlen(target);
 	c.cost += strchr(target, '?') ? http_parts_cost(target, strlen(target), '&') : 0;
 	rq->no_room = c.size + c.cost > rq->server->opts.max_head + HEAD_EXTRA / 2;
-	*ret_why = "the request target is too long";
+	*ret_why = "request target too long";
 	if (strlen(target) > rq->server->opts.max_head)
 		return 414;
-	*ret_why = "the head is too large";
+	*ret_why = "request headers too large (setting: max_head)";
 	if (c.n > HEADERS_MAX || c.size + c.cost > rq->server->opts.max_head)
 		return 431;
-	*ret_why = "the head is malformed";
+	*ret_why = "malformed request headers";
 	if (c.bad || !is_name(method, strlen(method)))
 		return 400;
 	status = check_target(target, ret_why);

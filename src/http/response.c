@@ -306,13 +306,13 @@ static int take_socket(struct http_request *rq, int *ret_fd, struct err *err)
 
 	while (!rq->upgraded) {
 		if (http_waited(rq, 0, false))
-			return err_set(err, ERR_UNAVAILABLE, "the caller is gone");
+			return err_set(err, ERR_UNAVAILABLE, "client disconnected");
 	}
 	if (!rq->extra)
 		return err_set(err, ERR_LIMIT, "out of memory for a connection");
 	fd = fcntl(rq->upgraded_fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
-		return err_sys(err, errno, "dup of a connection");
+		return err_sys(err, errno, "duplicate the connection");
 	/* With TLS it is not the same socket. What is sent is not to wait for more; others than TCP
 	 * do not know the option. */
 	(void)setsockopt(rq->conn->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
@@ -329,15 +329,14 @@ int http_upgrade(struct http_request *rq, const char *protocol, int *ret_fd, con
 	int r;
 
 	if (rq->has_body)
-		return err_set(err, ERR_INVALID,
-			       "a request with a body cannot change the protocol");
+		return err_set(err, ERR_INVALID, "a request with a body cannot be upgraded");
 	response = MHD_create_response_for_upgrade(on_upgraded, rq);
 	if (!response)
 		return err_set(err, ERR_LIMIT, "out of memory for a connection");
 	MHD_add_response_header(response, "Upgrade", protocol);
 	pthread_mutex_lock(&rq->lock);
 	if (put_answer(rq, MHD_HTTP_SWITCHING_PROTOCOLS, NULL, response, 0))
-		r = err_set(err, ERR_INTERNAL, "there was an answer already");
+		r = err_set(err, ERR_INTERNAL, "a response was already sent");
 	else
 		r = take_socket(rq, ret_fd, err);
 	if (!r) {

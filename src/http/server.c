@@ -55,7 +55,7 @@ int http_server_new(const struct http_opts *opts, struct http_server **ret, stru
 	r = pthread_create(&s->reaper, NULL, http_reap, s);
 	if (r) {
 		release(s);
-		return err_sys(err, r, "a thread for connections");
+		return err_sys(err, r, "start the connection thread");
 	}
 	*ret = s;
 	return 0;
@@ -105,7 +105,8 @@ int http_server_listen(struct http_server *s, const char *address, mode_t mode, 
 	int theirs;
 
 	if (s->nlisteners == LISTENERS_MAX)
-		return err_set(err, ERR_LIMIT, "more than %d listeners", LISTENERS_MAX);
+		return err_set(err, ERR_LIMIT, "more than %d addresses to listen on",
+			       LISTENERS_MAX);
 	if (http_listen_on(address, mode, &fd, &path, ret, size, err))
 		return -1;
 	/* One for the library, which closes it when it fails, mostly. */
@@ -116,7 +117,7 @@ int http_server_listen(struct http_server *s, const char *address, mode_t mode, 
 			unlink(path);
 		free(path);
 		return err_set(err, ERR_INVALID, "cannot serve %s%s", address,
-			       s->cert ? ": is the certificate good?" : "");
+			       s->cert ? " (is the certificate valid?)" : "");
 	}
 	l->path = path;
 	l->fd = -1;

@@ -170,18 +170,18 @@ static enum ws_event check_frame(struct ws *w, const struct wslay_frame_iocb *f)
 	uint64_t room = w->max - (f->opcode == WSLAY_CONTINUATION_FRAME ? w->len : 0);
 
 	if (!f->mask)
-		return refuse(w, WS_PROTOCOL, "a frame without a mask");
+		return refuse(w, WS_PROTOCOL, "frame without a mask");
 	if (f->rsv)
-		return refuse(w, WS_PROTOCOL, "no extension was agreed upon");
+		return refuse(w, WS_PROTOCOL, "no extension was negotiated");
 	if (f->opcode == WSLAY_CONNECTION_CLOSE || f->opcode == WSLAY_PING ||
 	    f->opcode == WSLAY_PONG)
 		return WS_NOTHING;
 	if (f->opcode == WSLAY_CONTINUATION_FRAME ? !w->kind : w->kind != 0)
-		return refuse(w, WS_PROTOCOL, "a frame out of order");
+		return refuse(w, WS_PROTOCOL, "unexpected continuation frame");
 	if (f->opcode > WSLAY_BINARY_FRAME)
-		return refuse(w, WS_PROTOCOL, "an unknown kind of frame");
+		return refuse(w, WS_PROTOCOL, "unknown frame type");
 	if (f->payload_length > room)
-		return refuse(w, WS_TOO_BIG, "the message is too big");
+		return refuse(w, WS_TOO_BIG, "message too big");
 	if (f->opcode != WSLAY_CONTINUATION_FRAME) {
 		w->kind = f->opcode;
 		w->len = 0;
@@ -210,13 +210,13 @@ static enum ws_event take_close(struct ws *w)
 	unsigned code = WS_NO_CODE;
 
 	if (w->steer_len == 1)
-		return refuse(w, WS_PROTOCOL, "half a code");
+		return refuse(w, WS_PROTOCOL, "truncated close code");
 	if (w->steer_len) {
 		code = (unsigned)w->steer[0] << 8 | w->steer[1];
 		if (!is_code(code))
-			return refuse(w, WS_PROTOCOL, "an impossible code");
+			return refuse(w, WS_PROTOCOL, "invalid close code");
 		if (!json_is_utf8(w->steer + 2, w->steer_len - 2))
-			return refuse(w, WS_BAD_TEXT, "the reason is not UTF-8");
+			return refuse(w, WS_BAD_TEXT, "close reason is not valid UTF-8");
 	}
 	return refuse(w, (enum ws_code)code, "");
 }
@@ -238,7 +238,7 @@ static enum ws_event take_frame(struct ws *w, const struct wslay_frame_iocb *f)
 	if (is_control(f->opcode) || !f->fin)
 		return WS_NOTHING;
 	if (w->kind == WSLAY_TEXT_FRAME && !json_is_utf8(w->buf, w->len))
-		return refuse(w, WS_BAD_TEXT, "the text is not UTF-8");
+		return refuse(w, WS_BAD_TEXT, "text is not valid UTF-8");
 	w->whole = true;
 	return w->kind == WSLAY_TEXT_FRAME ? WS_TEXT : WS_BINARY;
 }
@@ -281,7 +281,7 @@ enum ws_event ws_read(struct ws *w, const void **ret, size_t *ret_len)
 		n = wslay_frame_recv(w->frames, &f);
 		if (n == WSLAY_ERR_WANT_READ)
 			return w->eof ? WS_GONE : WS_NOTHING;
-		event = n < 0 ? refuse(w, WS_PROTOCOL, "a malformed frame") : take(w, &f);
+		event = n < 0 ? refuse(w, WS_PROTOCOL, "malformed frame") : take(w, &f);
 	}
 	if (event == WS_TEXT || event == WS_BINARY) {
 		*ret = w->buf;

@@ -61,7 +61,8 @@ static int make_for(struct api_call *c, const struct wanted *w, struct session_e
 		return chat_no_network(err);
 	if (w->template && strcmp(w->template, s.template) != 0)
 		return err_set(err, ERR_CONFLICT,
-			       "template: the session is made of \"%s\" and stays so", s.template);
+			       "template: the session uses \"%s\", which cannot be changed",
+			       s.template);
 	return session_resume(c->engine, &c->who, &ref, 0, ret, err);
 }
 

@@ -73,7 +73,8 @@ int chat_create_session(struct api_call *c, struct err *err)
 	    api_int(b, "idleTimeoutMs", 1, INT64_MAX, &w.idle_timeout_ms, err) < 0)
 		return -1;
 	if (w.user && (!*w.user || strlen(w.user) >= STORE_USER))
-		return err_set(err, ERR_INVALID, "accountId: 1 to %d bytes", STORE_USER - 1);
+		return err_set(err, ERR_INVALID, "accountId: must be 1 to %d bytes",
+			       STORE_USER - 1);
 	if (chat_check_create(c, w.user ? w.user : "", err) < 0 || chat_enter(c, &w, &how, err) < 0)
 		return -1;
 	r = reply(c, &how.session, err);
@@ -95,7 +96,7 @@ static int take_status(struct api_call *c, bool *archive, struct err *err)
 		return chat_missing(c, "status", err);
 	*archive = strcmp(status, "archived") == 0;
 	if (!*archive && strcmp(status, "running") != 0)
-		return err_set(err, ERR_INVALID, "status: \"archived\" or \"running\"");
+		return err_set(err, ERR_INVALID, "status: must be \"archived\" or \"running\"");
 	return 0;
 }
 

@@ -52,8 +52,7 @@ static void put_origin(struct api_call *c, struct json_out *j, const struct stor
 static int may_resume(const struct store_session *s, struct err *err)
 {
 	if (s->state == SESSION_HIBERNATING)
-		return err_set(err, ERR_CONFLICT,
-			       "A snapshot is being taken: try again in a moment");
+		return err_set(err, ERR_CONFLICT, "A snapshot is in progress, try again later");
 	if (s->runtime == SESSION_RUNTIME_NONE && s->state != SESSION_PROVISIONING)
 		return chat_no_files(err);
 	return 0;

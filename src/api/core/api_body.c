@@ -54,7 +54,7 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 	}
 	if (http_header(c->rq, "Content-Length") || http_header(c->rq, "Transfer-Encoding")) {
 		if (!is_json(type)) {
-			err_set(err, ERR_INVALID, "Content-Type: application/json is needed");
+			err_set(err, ERR_INVALID, "Content-Type: must be application/json");
 			err->sys = EMEDIUMTYPE;
 			return -1;
 		}
@@ -81,7 +81,7 @@ static int check_fields(json_t *o, const char *const *fields, struct err *err)
 		while (fields[i] && strcmp(fields[i], name) != 0)
 			i++;
 		if (!fields[i])
-			return err_set(err, ERR_INVALID, "there is no field \"%.64s\"", name);
+			return err_set(err, ERR_INVALID, "unknown field \"%.64s\"", name);
 	}
 	return 0;
 }
@@ -127,7 +127,8 @@ static int check_cost(struct api_call *c, const char *text, size_t len, struct e
 	size_t most = c->route->flags & API_LARGE_BODY ? VALUES_MAX : VALUES_FEW, values;
 
 	if (!is_shallow(text, len, &values))
-		return err_set(err, ERR_INVALID, "body: nested deeper than %d", DEPTH_MAX);
+		return err_set(err, ERR_INVALID, "body: nested more than %d levels deep",
+			       DEPTH_MAX);
 	if (values > most) {
 		err_set(err, ERR_LIMIT, "body: more than %zu values", most);
 		err->sys = EFBIG;
@@ -155,12 +156,12 @@ int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct
 		return err_set(err, ERR_INVALID, "body, line %d, column %d: %.120s", why.line,
 			       why.column,
 			       json_error_code(&why) == json_error_null_character
-				       ? "a text with a NUL, \\u0000, is not possible"
+				       ? "strings must not contain \\u0000"
 				       : why.text);
 	if (!arena_keep(c->arena, o, drop))
 		return err_sys(err, ENOMEM, "body");
 	if (!json_is_object(o))
-		return err_set(err, ERR_INVALID, "body: not an object");
+		return err_set(err, ERR_INVALID, "body: must be an object");
 	if (fields && check_fields(o, fields, err) < 0)
 		return -1;
 	*ret = o;
@@ -184,9 +185,9 @@ int api_str(const json_t *o, const char *name, const char **ret, struct err *err
 	if (!v)
 		return 0;
 	if (!json_is_string(v))
-		return err_set(err, ERR_INVALID, "%s: not a string", name);
+		return err_set(err, ERR_INVALID, "%s: must be a string", name);
 	if (strlen(json_string_value(v)) != json_string_length(v))
-		return err_set(err, ERR_INVALID, "%s: it holds a NUL", name);
+		return err_set(err, ERR_INVALID, "%s: must not contain a NUL", name);
 	*ret = json_string_value(v);
 	return 0;
 }
@@ -200,10 +201,10 @@ int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t
 	if (!v)
 		return 0;
 	if (!json_is_integer(v))
-		return err_set(err, ERR_INVALID, "%s: not a whole number", name);
+		return err_set(err, ERR_INVALID, "%s: must be an integer", name);
 	n = json_integer_value(v);
 	if (n < min || n > max)
-		return err_set(err, ERR_INVALID, "%s: not between %lld and %lld", name,
+		return err_set(err, ERR_INVALID, "%s: must be between %lld and %lld", name,
 			       (long long)min, (long long)max);
 	*ret = n;
 	return 0;
@@ -216,7 +217,7 @@ int api_bool(const json_t *o, const char *name, bool *ret, struct err *err)
 	if (!v)
 		return 0;
 	if (!json_is_boolean(v))
-		return err_set(err, ERR_INVALID, "%s: not true or false", name);
+		return err_set(err, ERR_INVALID, "%s: must be true or false", name);
 	*ret = json_is_true(v);
 	return 0;
 }
@@ -233,9 +234,9 @@ int api_query_int(struct api_call *c, const char *name, int64_t min, int64_t max
 	errno = 0;
 	n = strtoll(text, &end, 10);
 	if (errno || end == text || *end || strspn(text, "-0123456789") != strlen(text))
-		return err_set(err, ERR_INVALID, "%s: not a whole number", name);
+		return err_set(err, ERR_INVALID, "%s: must be an integer", name);
 	if (n < min || n > max)
-		return err_set(err, ERR_INVALID, "%s: not between %lld and %lld", name,
+		return err_set(err, ERR_INVALID, "%s: must be between %lld and %lld", name,
 			       (long long)min, (long long)max);
 	*ret = n;
 	return 0;
@@ -273,7 +274,7 @@ int api_reply(struct api_call *c, unsigned status, struct json_out *j, struct er
 
 	if (!text) {
 		json_out_fini(j);
-		return err_sys(err, ENOMEM, "the answer");
+		return err_sys(err, ENOMEM, "response");
 	}
 	text[len] = '\n'; /* instead of its end: terminals like lines */
 	http_reply(c->rq, status, "application/json", text, len + 1);

@@ -88,8 +88,7 @@ int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct 
 		ref = (struct session_ref){ .key = id + 4 };
 	else if (strncmp(id, "ses_", 4) != 0)
 		return err_set(err, ERR_NOT_FOUND,
-			       "no session %.64s: an id begins with ses_, and a key is written "
-			       "key:%.64s",
+			       "no session %.64s: ids start with ses_, keys are written key:%.64s",
 			       id, id);
 	if ((*c->user || *c->session) && narrow(c, id, &ref, err) < 0)
 		return -1;

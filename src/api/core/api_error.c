@@ -188,8 +188,7 @@ static void set_headers(struct api_call *c, const struct err *err, unsigned stat
 /* What went wrong inside is for the log; it may tell of the machine. */
 const char *api_error_text(const struct err *err)
 {
-	return api_status(err) == 500 ? "something went wrong inside; the log has it under this "
-					"request's X-Request-Id"
+	return api_status(err) == 500 ? "internal error; see the server's log for this X-Request-Id"
 				      : err->msg;
 }
 

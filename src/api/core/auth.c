@@ -76,7 +76,8 @@ static int bearer(const char *authorization, const char **ret, struct err *err)
 	static const char scheme[] = "Bearer ";
 
 	if (strncasecmp(authorization, scheme, sizeof(scheme) - 1) != 0)
-		return deny(ENOKEY, "Authorization: write Bearer KEY, or use x-api-key: KEY", err);
+		return deny(ENOKEY,
+			    "Authorization: must be \"Bearer KEY\"; or send `x-api-key: KEY`", err);
 	*ret = authorization + sizeof(scheme) - 1;
 	return 0;
 }
@@ -86,20 +87,21 @@ int auth_pick(const char *authorization, const char *x_api_key, const char **ret
 	const char *key = x_api_key;
 
 	if (authorization && x_api_key) {
-		err_set(err, ERR_INVALID, "Authorization and x-api-key: only one of the two");
+		err_set(err, ERR_INVALID, "send either Authorization or x-api-key, not both");
 		err->sys = ENOTUNIQ;
 		return -1;
 	}
 	if (!authorization && !x_api_key)
-		return deny(ENOKEY, "a key is needed: x-api-key: KEY, or Authorization: Bearer KEY",
+		return deny(ENOKEY,
+			    "missing API key; send `x-api-key: KEY` or `Authorization: Bearer KEY`",
 			    err);
 	if (authorization && bearer(authorization, &key, err) < 0)
 		return -1;
 	for (const char *p = key; *p; p++)
 		if (*p <= ' ' || *p > '~' || *p == ',')
-			return err_set(err, ERR_INVALID, "the key has characters no key has");
+			return err_set(err, ERR_INVALID, "the API key contains invalid characters");
 	if (strlen(key) < KEY_MIN || strlen(key) > KEY_MAX)
-		return deny(EKEYREJECTED, "this key is not known", err);
+		return deny(EKEYREJECTED, "unknown API key", err);
 	*ret = key;
 	return 0;
 }
@@ -116,8 +118,9 @@ int auth_scope(const char *scopes, enum api_scope *ret, char ret_session[STORE_I
 	else if (strcmp(scopes, "admin") == 0)
 		*ret = API_ADMIN;
 	else
-		return err_set(err, ERR_INVALID,
-			       "scope: \"admin\", \"tenant\", \"session\" or \"session:ID\"");
+		return err_set(
+			err, ERR_INVALID,
+			"scope: must be \"admin\", \"tenant\", \"session\" or \"session:ID\"");
 	snprintf(ret_session, STORE_ID, "%s", id);
 	return 0;
 }
@@ -165,7 +168,10 @@ static struct slot *place(struct auth *a, const struct store_key *k, int64_t now
 	return s;
 }
 
-static bool take_token(struct auth *a, struct slot *s, int64_t now)
+enum limit { LIMIT_NONE, LIMIT_RATE, LIMIT_CONCURRENT };
+
+/* Which limit the next request of this key exceeds. Takes a token unless it is that of the rate. */
+static enum limit take_token(struct auth *a, struct slot *s, int64_t now)
 {
 	if (a->opts.rate) {
 		s->tokens += (double)(now - s->filled_at) * a->opts.rate / 1000;
@@ -173,10 +179,11 @@ static bool take_token(struct auth *a, struct slot *s, int64_t now)
 			s->tokens = a->opts.burst;
 		s->filled_at = now;
 		if (s->tokens < 1)
-			return false;
+			return LIMIT_RATE;
 		s->tokens -= 1;
 	}
-	return !a->opts.concurrent || s->active < a->opts.concurrent;
+	return a->opts.concurrent && s->active >= a->opts.concurrent ? LIMIT_CONCURRENT
+								     : LIMIT_NONE;
 }
 
 void auth_forget(struct auth *a, const char *id)
@@ -210,8 +217,7 @@ static void tell_refused(struct auth *a, const char *peer)
 	if (!n)
 		return;
 	snprintf(text, sizeof(text),
-		 "%u requests with keys that are not known or have expired, the last from %.60s", n,
-		 peer);
+		 "%u requests with unknown or expired keys, the last from %.60s", n, peer);
 	(void)audit_write(a->opts.engine, "", "key_refused", "lodge", text, &ignored);
 }
 
@@ -231,11 +237,25 @@ static int load(struct auth *a, const uint8_t hash[STORE_HASH], struct store_key
 	return known ? 0 : api_key_find(a->opts.engine, hash, ret, err);
 }
 
+static int fail_limit(const struct auth *a, enum limit limit, struct err *err)
+{
+	if (limit == LIMIT_RATE)
+		err_set(err, ERR_LIMIT,
+			"more than %u requests per second with this key (setting: rate)",
+			a->opts.rate);
+	else
+		err_set(err, ERR_LIMIT,
+			"more than %u requests in flight for this key (setting: concurrent)",
+			a->opts.concurrent);
+	err->sys = EUSERS;
+	return -1;
+}
+
 static int admit(struct auth *a, uint64_t removals, struct auth_pass *p, struct err *err)
 {
 	int64_t now = clock_mono_ms();
+	enum limit limit = LIMIT_NONE;
 	struct slot *s;
-	bool may = true;
 
 	pthread_mutex_lock(&a->mutex);
 	s = find(a, p->key.hash);
@@ -244,17 +264,13 @@ static int admit(struct auth *a, uint64_t removals, struct auth_pass *p, struct 
 	if (s && a->removals != removals)
 		s->checked_at = 0;
 	if (s)
-		may = take_token(a, s, now);
-	if (s && may) {
+		limit = take_token(a, s, now);
+	if (s && limit == LIMIT_NONE) {
 		s->active++;
 		p->slot = (int)(s - a->slots);
 	}
 	pthread_mutex_unlock(&a->mutex);
-	if (may)
-		return 0;
-	err_set(err, ERR_LIMIT, "too many requests with this key");
-	err->sys = EUSERS;
-	return -1;
+	return limit == LIMIT_NONE ? 0 : fail_limit(a, limit, err);
 }
 
 int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pass *ret,
@@ -270,14 +286,14 @@ int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pa
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
 		tell_refused(a, peer);
-		return deny(EKEYREJECTED, "this key is not known", err);
+		return deny(EKEYREJECTED, "unknown API key", err);
 	}
 	if (api_key_is_expired(a->opts.engine, &p.key)) {
 		tell_refused(a, peer);
-		return deny(EKEYEXPIRED, "this key has expired", err);
+		return deny(EKEYEXPIRED, "the API key has expired", err);
 	}
 	if (auth_scope(p.key.scopes, &p.scope, p.session, err) < 0)
-		return err_set(err, ERR_DENIED, "this key is for nothing that is known here");
+		return err_set(err, ERR_DENIED, "the API key has an unknown scope");
 	if (admit(a, removals, &p, err) < 0)
 		return -1;
 	*ret = p;

@@ -22,7 +22,7 @@ enum state {
 
 static int wrong(const char *why, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "body: not a form of several parts: %s", why);
+	return err_set(err, ERR_INVALID, "body: invalid multipart form: %s", why);
 }
 
 /* ---- the type -------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static int take_boundary(const char *at, char ret[MULTIPART_BOUNDARY + 1], struc
 	}
 	if (r < 0 || !found || !boundary_is_valid(ret))
 		return err_set(err, ERR_INVALID,
-			       "Content-Type: a boundary of 1 to %d characters is needed",
+			       "Content-Type: boundary must have 1 to %d characters",
 			       MULTIPART_BOUNDARY);
 	return 0;
 }
@@ -123,7 +123,7 @@ int multipart_init(struct multipart *m, const char *type, const struct multipart
 	size_t n = sizeof(form) - 1;
 
 	if (!type || strncasecmp(type, form, n) != 0 || !strchr("; \t", type[n])) {
-		err_set(err, ERR_INVALID, "Content-Type: %s is needed", form);
+		err_set(err, ERR_INVALID, "Content-Type: must be %s", form);
 		err->sys = EMEDIUMTYPE;
 		return -1;
 	}
@@ -169,7 +169,7 @@ static int take_disposition(struct part *p, const char *at, struct err *err)
 	int r;
 
 	if (p->disposition || strncasecmp(at, form, sizeof(form) - 1) != 0)
-		return wrong("a part that is no form-data", err);
+		return wrong("a part is not form-data", err);
 	p->disposition = true;
 	at += sizeof(form) - 1;
 	while ((r = next_parameter(&at, name, p->value, sizeof(p->value))) > 0) {
@@ -178,19 +178,19 @@ static int take_disposition(struct part *p, const char *at, struct err *err)
 
 		if (strcasecmp(name, "name") == 0) {
 			if (p->has_name || strlen(p->value) >= sizeof(p->name))
-				return wrong("a part with two names, or a long one", err);
+				return wrong("a part has two names, or one that is too long", err);
 			memcpy(p->name, p->value, strlen(p->value) + 1);
 			p->has_name = true;
 		}
 		if (extended && !decode_extended(p->value))
-			return wrong("filename*: not UTF-8''NAME", err);
+			return wrong("filename*: must be UTF-8''NAME", err);
 		/* of the two forms of one name the one that can say all of it counts */
 		if (extended || (plain && !p->extended))
 			memcpy(p->filename, p->value, strlen(p->value) + 1);
 		p->has_file |= plain || extended;
 		p->extended |= extended;
 	}
-	return r < 0 ? wrong("a header that cannot be read", err) : 0;
+	return r < 0 ? wrong("malformed header", err) : 0;
 }
 
 /* What somebody coded would be kept as it came. */
@@ -201,7 +201,7 @@ static int check_encoding(const char *value, struct err *err)
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		if (strcasecmp(value, plain[i]) == 0)
 			return 0;
-	return wrong("Content-Transfer-Encoding: only binary", err);
+	return wrong("Content-Transfer-Encoding: must be binary", err);
 }
 
 static int take_header(struct part *p, const char *line, struct err *err)
@@ -212,7 +212,7 @@ static int take_header(struct part *p, const char *line, struct err *err)
 	const char *value = line + n + 1;
 
 	if (!n || line[n] != ':' || strcspn(line, blank) < n)
-		return wrong("a header that is none", err);
+		return wrong("malformed header line", err);
 	value += strspn(value, blank);
 	if (n == sizeof(disposition) - 1 && strncasecmp(line, disposition, n) == 0)
 		return take_disposition(p, value, err);
@@ -228,20 +228,20 @@ static int take_head(struct multipart *m, struct err *err)
 	char *line = m->head, *end = m->head + m->used;
 
 	if (memchr(m->head, '\0', m->used))
-		return wrong("a NUL in a header", err);
+		return wrong("NUL in a header", err);
 	while (line < end) {
 		char *lf = memchr(line, '\n', (size_t)(end - line));
 		char *cr = memchr(line, '\r', (size_t)(end - line));
 
 		if (!lf || cr != lf - 1)
-			return wrong("lines end with CR LF", err);
+			return wrong("header lines must end with CR LF", err);
 		*cr = '\0';
 		if (take_header(&p, line, err) < 0)
 			return -1;
 		line = lf + 1;
 	}
 	if (!p.has_name)
-		return wrong("a part without a name", err);
+		return wrong("a part has no name", err);
 	if (++m->parts > MULTIPART_PARTS)
 		return wrong("too many parts", err);
 	m->used = 0;
@@ -254,12 +254,12 @@ static int add_to_head(struct multipart *m, char c, struct err *err)
 	size_t n = m->used;
 
 	if (n == sizeof(m->head))
-		return wrong("too long a header", err);
+		return wrong("header too long", err);
 	m->head[m->used++] = c;
 	if (c != '\n' || !n || m->head[n - 1] != '\r')
 		return 0;
 	if (n == 1) /* none at all: then it has no name */
-		return wrong("a part without a name", err);
+		return wrong("a part has no name", err);
 	if (n < 3 || m->head[n - 2] != '\n' || m->head[n - 3] != '\r')
 		return 0;
 	m->used -= 2;
@@ -271,7 +271,7 @@ static int add_to_head(struct multipart *m, char c, struct err *err)
 static int around(struct multipart *m, size_t len, struct err *err)
 {
 	m->around += len;
-	return m->around > MULTIPART_AROUND ? wrong("too much around the parts", err) : 0;
+	return m->around > MULTIPART_AROUND ? wrong("too many bytes outside the parts", err) : 0;
 }
 
 /* What was no delimiter. Before the first part it is nobody's. */
@@ -330,7 +330,7 @@ static int feed_line(struct multipart *m, char c, struct err *err)
 	else if (m->state == LINE && c == '\n')
 		m->state = HEAD;
 	else
-		return wrong("a boundary is followed by something else", err);
+		return wrong("unexpected bytes after a boundary", err);
 	return m->state == BLANKS ? around(m, 1, err) : 0;
 }
 
@@ -362,7 +362,7 @@ int multipart_feed(struct multipart *m, const char *bytes, size_t len, struct er
 		size_t n = 0;
 
 		if (m->failed)
-			return wrong("it was refused", err);
+			return wrong("an earlier part was rejected", err);
 		if (feed_some(m, bytes, len, &n, err) < 0) {
 			m->failed = true;
 			return -1;
@@ -375,5 +375,5 @@ int multipart_feed(struct multipart *m, const char *bytes, size_t len, struct er
 
 int multipart_finish(const struct multipart *m, struct err *err)
 {
-	return m->state == AFTER && !m->failed ? 0 : wrong("it ends in the middle", err);
+	return m->state == AFTER && !m->failed ? 0 : wrong("the final boundary is missing", err);
 }

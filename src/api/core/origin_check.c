@@ -98,14 +98,19 @@ int origin_check(struct api *a, const struct http_request *rq, struct err *err)
 	const char *host = http_header(rq, "Host"), *origin = http_header(rq, "Origin");
 
 	if (host && strcmp(http_peer(rq), "unix") != 0 && !host_is_ours(a, host)) {
-		err_set(err, ERR_DENIED, "Host: %.100s is not served here", host);
+		err_set(err, ERR_DENIED,
+			"host %.100s is not served here; add it to `hosts` in lodged.conf", host);
 		err->sys = EADDRNOTAVAIL;
 		return -1;
 	}
 	if (origin && !origin_is_own(origin, host) && !origin_is_listed(a, origin))
-		return err_set(err, ERR_DENIED, "Origin: %.100s may not ask here", origin);
+		return err_set(err, ERR_DENIED,
+			       "origin %.100s is not allowed; add it to `origins` in lodged.conf",
+			       origin);
 	if (!origin && is_foreign_change(rq))
-		return err_set(err, ERR_DENIED, "Sec-Fetch-Site: another site's page may not ask");
+		return err_set(err, ERR_DENIED,
+			       "cross-site request refused; add the page's origin to `origins` in "
+			       "lodged.conf");
 	return 0;
 }
 

@@ -129,7 +129,7 @@ int pipe_stream_out(struct api_call *c, const char *type, pipe_stream_fn *fn, vo
 		http_stream_abort(c->rq);
 	if (n == 0)
 		http_reply(c->rq, 200, type, NULL, 0);
-	return n < 0 ? err_set(err, ERR_UNAVAILABLE, "the caller is gone") : 0;
+	return n < 0 ? err_set(err, ERR_UNAVAILABLE, "client disconnected") : 0;
 }
 
 /* ---- in -------------------------------------------------------------------------------------- */
@@ -141,7 +141,7 @@ static int put_piece(struct api_call *c, int fd, const char *at, size_t len, str
 		ssize_t n;
 
 		if (!wait_for(c, fd, POLLOUT))
-			return err_set(err, ERR_UNAVAILABLE, "the caller is gone");
+			return err_set(err, ERR_UNAVAILABLE, "client disconnected");
 		n = write(fd, at, len);
 		if (n < 0 && errno == EPIPE)
 			return 1;

@@ -91,18 +91,20 @@ static void print_engine(struct engine *e, FILE *f)
 	struct keeper_pool_state pool;
 
 	engine_pool_state(e, &pool);
-	gauge(f, "lodge_pool_ready", "Sandboxes of the pool that wait.", pool.ready);
-	gauge(f, "lodge_pool_target", "So many are to wait; 0: there is no pool.", pool.target);
-	counter(f, "lodge_pool_hits_total", "Sandboxes taken from the pool.", pool.hits);
-	counter(f, "lodge_pool_misses_total", "Sandboxes made because none fitted.", pool.misses);
-	head(f, "lodge_enters_total", "counter", "Sessions entered by outcome.");
+	gauge(f, "lodge_pool_ready", "Sandboxes ready in the warm pool.", pool.ready);
+	gauge(f, "lodge_pool_target", "Sandboxes the warm pool keeps ready; 0 means no pool.",
+	      pool.target);
+	counter(f, "lodge_pool_hits_total", "Sandboxes taken from the warm pool.", pool.hits);
+	counter(f, "lodge_pool_misses_total",
+		"Sandboxes created because the warm pool had none that fits.", pool.misses);
+	head(f, "lodge_enters_total", "counter", "Sessions entered, by outcome.");
 	for (int o = SESSION_CREATED; o <= SESSION_REPLACED; o++)
 		fprintf(f, "lodge_enters_total{outcome=\"%s\"} %llu\n",
 			api_outcome_name((enum session_outcome)o), n->entered[o]);
-	head(f, "lodge_create_seconds", "histogram", "Time to a sandbox by where it came from.");
+	head(f, "lodge_create_seconds", "histogram", "Time to create a sandbox, by source.");
 	for (size_t i = SESSION_SOURCE_POOL; i <= SESSION_SOURCE_FORK; i++)
 		print_histogram(f, &n->started[i], "lodge_create_seconds", sources[i]);
-	head(f, "lodge_probe_seconds", "histogram", "Sandboxes asked whether they answer.");
+	head(f, "lodge_probe_seconds", "histogram", "Duration of sandbox probes.");
 	print_histogram(f, &n->probe, "lodge_probe_seconds", "");
 }
 
@@ -111,19 +113,22 @@ static void print(struct api *a, FILE *f)
 	struct capacity_report full;
 
 	capacity_get_report(a->opts.engine, &full);
-	gauge(f, "lodge_sandboxes_active", "Sandboxes that live.", full.active);
-	gauge(f, "lodge_sandboxes_max", "At most so many; 0: any number.", full.max);
-	gauge(f, "lodge_sandboxes_idle", "Of them could be hibernated.", full.idle);
-	gauge(f, "lodge_queue_waiting", "Callers that wait for room.", full.waiting);
-	head(f, "lodge_requests_total", "counter", "Requests by class of their status.");
+	gauge(f, "lodge_sandboxes_active", "Running sandboxes.", full.active);
+	gauge(f, "lodge_sandboxes_max",
+	      "Maximum running sandboxes (max_active); 0 means unlimited.", full.max);
+	gauge(f, "lodge_sandboxes_idle", "Idle sandboxes that could be hibernated.", full.idle);
+	gauge(f, "lodge_queue_waiting", "Requests that wait for capacity.", full.waiting);
+	head(f, "lodge_requests_total", "counter", "Requests, by status class.");
 	for (unsigned i = 1; i < METRICS_CLASSES; i++)
 		fprintf(f, "lodge_requests_total{class=\"%uxx\"} %llu\n", i, a->requests[i]);
-	head(f, "lodge_requests_vanished_total", "counter", "Requests whose caller was gone.");
+	head(f, "lodge_requests_vanished_total", "counter",
+	     "Requests whose client disconnected before the response.");
 	fprintf(f, "lodge_requests_vanished_total %llu\n", a->requests[0]);
-	head(f, "lodge_enter_seconds", "histogram", "Time to a ready sandbox by outcome.");
+	head(f, "lodge_enter_seconds", "histogram", "Time until a session is ready, by outcome.");
 	for (size_t t = API_TIME_CREATED; t <= API_TIME_REPLACED; t++)
 		print_timer(f, &a->timers[t], t);
-	head(f, "lodge_exec_seconds", "histogram", "Commands that were waited for.");
+	head(f, "lodge_exec_seconds", "histogram",
+	     "Duration of commands that the client waited for.");
 	print_timer(f, &a->timers[API_TIME_EXEC], API_TIME_EXEC);
 	print_engine(a->opts.engine, f);
 }

@@ -244,7 +244,7 @@ static int take_cpus(const json_t *v, struct template *t, struct err *err)
 
 	if (!json_is_number(v) || !(cpus == 0 || cpus >= LIMITS_CPU_MILLI_MIN / 1000.0) ||
 	    cpus > LIMITS_CPU_MILLI_MAX / 1000.0)
-		return err_set(err, ERR_INVALID, "limits.cpus: not a number of processors");
+		return err_set(err, ERR_INVALID, "limits.cpus: must be a number of CPU cores");
 	return template_set_limit(t, "cpu_milli", (uint64_t)(cpus * 1000 + 0.5), err);
 }
 
@@ -256,7 +256,7 @@ static int take_limits(json_t *limits, struct template *t, struct err *err)
 	if (!limits || json_is_null(limits))
 		return 0;
 	if (!json_is_object(limits))
-		return err_set(err, ERR_INVALID, "limits: not an object");
+		return err_set(err, ERR_INVALID, "limits: must be an object");
 	json_object_foreach (limits, name, v) {
 		if (strcmp(name, "cpus") == 0) {
 			if (take_cpus(v, t, err) < 0)
@@ -265,9 +265,9 @@ static int take_limits(json_t *limits, struct template *t, struct err *err)
 		}
 		if (!json_is_integer(v) || json_integer_value(v) < 0)
 			return err_set(err, ERR_INVALID,
-				       "limits.%.40s: not a whole number; there are memory_bytes, "
-				       "cpus, pids, disk_bytes, inodes, file_bytes, open_files and "
-				       "output_bytes",
+				       "limits.%.40s: unknown limit or not an integer; use "
+				       "memory_bytes, cpus, pids, disk_bytes, inodes, file_bytes, "
+				       "open_files or output_bytes",
 				       name);
 		if (template_set_limit(t, name, (uint64_t)json_integer_value(v), err) < 0)
 			return err_ctx(err, "limits");
@@ -284,14 +284,15 @@ static int take_env(json_t *env, struct template *t, struct err *err)
 	if (!env || json_is_null(env))
 		return 0;
 	if (!json_is_object(env))
-		return err_set(err, ERR_INVALID, "env: not an object of texts");
+		return err_set(err, ERR_INVALID, "env: must be an object of strings");
 	if (json_object_size(env) > TEMPLATE_ENV_MAX)
 		return err_set(err, ERR_INVALID, "env: more than %d variables", TEMPLATE_ENV_MAX);
 	json_object_foreach (env, name, v) {
 		auto_free char *pair = NULL;
 
 		if (!json_is_string(v) || !*name || strchr(name, '='))
-			return err_set(err, ERR_INVALID, "env.%.60s: not a name with a text", name);
+			return err_set(err, ERR_INVALID, "env.%.60s: invalid name, or not a string",
+				       name);
 		if (asprintf(&pair, "%s=%s", name, json_string_value(v)) < 0) {
 			pair = NULL;
 			return err_sys(err, ENOMEM, "env");
@@ -339,7 +340,7 @@ int api_take_spec(const json_t *body, struct template *ret, struct err *err)
 		return -1;
 	ret->demand |= demand_of(json_object_get(body, "limits"));
 	if (strcmp(class, "user") != 0 && strcmp(class, "root") != 0)
-		return err_set(err, ERR_INVALID, "class: \"user\" or \"root\"");
+		return err_set(err, ERR_INVALID, "class: must be \"user\" or \"root\"");
 	ret->class = strcmp(class, "root") == 0 ? KEEPER_CLASS_ROOT : KEEPER_CLASS_USER;
 	return 0;
 }

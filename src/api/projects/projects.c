@@ -36,9 +36,9 @@ int projects_caller(struct api_call *c, const json_t *body, const char **ret, st
 	if (*c->session)
 		return err_set(err, ERR_DENIED, "this token is for one session only");
 	if (!*c->user && c->scope < API_TENANT)
-		return err_set(
-			err, ERR_DENIED,
-			"this key may not: one of scope \"tenant\" or of one user is needed");
+		return err_set(err, ERR_DENIED,
+			       "permission denied: requires a key with scope \"tenant\", or a "
+			       "token for one user");
 	if (*c->user && named && strcmp(c->user, named) != 0)
 		return err_set(err, ERR_DENIED, "userId: this token is for another user");
 	*ret = *c->user ? c->user : named;

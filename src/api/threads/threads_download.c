@@ -99,13 +99,15 @@ static int take_name(struct api_call *c, const json_t *b, const char **ret, stru
 	    api_str(b, "filename_base64", &coded, err) < 0)
 		return -1;
 	if (!name == !coded)
-		return err_set(err, ERR_INVALID, "filename: missing, or there are two");
+		return err_set(err, ERR_INVALID,
+			       "filename: pass either filename or filename_base64");
 	if (coded) {
 		bytes = arena_alloc(c->arena, strlen(coded) + 1);
 		if (!bytes)
 			return err_sys(err, ENOMEM, "filename");
 		if (base64_decode(coded, strlen(coded), bytes, &len) < 0 || strlen(bytes) != len)
-			return err_set(err, ERR_INVALID, "filename_base64: not base64 of a name");
+			return err_set(err, ERR_INVALID,
+				       "filename_base64: must be a file name in base64");
 		name = bytes;
 	}
 	*ret = name;

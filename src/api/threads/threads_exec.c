@@ -13,7 +13,7 @@ static int take_seconds(const json_t *b, uint32_t *ret_ms, struct err *err)
 	double s = v && !json_is_null(v) ? json_number_value(v) : THREAD_TIMEOUT_S;
 
 	if (v && !json_is_null(v) && !json_is_number(v))
-		return err_set(err, ERR_INVALID, "timeout: not a number of seconds");
+		return err_set(err, ERR_INVALID, "timeout: must be a number of seconds");
 	return thread_timeout(s, ret_ms, err);
 }
 
@@ -61,7 +61,7 @@ static int answer(struct api_call *c, const struct exec_request *w, struct exec_
 	if (v1_exec_collect(c, w, x, &o, &gone, err) < 0)
 		return -1;
 	if (gone)
-		return err_set(err, ERR_UNAVAILABLE, "nobody waits any more");
+		return err_set(err, ERR_UNAVAILABLE, "client disconnected");
 	v1_exec_out(&j, &o);
 	json_out_object(&j, NULL);
 	if (put_result(&j, x, &o, err) < 0) {

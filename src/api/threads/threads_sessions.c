@@ -85,7 +85,7 @@ int threads_text(const json_t *b, const char *name, size_t max, const char **ret
 	if (!text)
 		return err_set(err, ERR_INVALID, "%s: missing", name);
 	if (!*text || strlen(text) > max)
-		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", name, max);
+		return err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", name, max);
 	*ret = text;
 	return 0;
 }

@@ -79,7 +79,7 @@ static int open_nameless(const char *dir)
 static int open_aside(struct upload *u, struct err *err)
 {
 	if (u->fd >= 0)
-		return err_set(err, ERR_INVALID, "file: only one at a time");
+		return err_set(err, ERR_INVALID, "file: only one file per upload");
 	u->fd = open_nameless(engine_home(u->c->engine));
 	return u->fd < 0 ? err_sys(err, errno, "upload") : 0;
 }
@@ -94,7 +94,7 @@ static int begin_part(void *arg, const char *name, const char *filename, struct 
 		n--;
 	u->field = (enum field)n;
 	if ((n == SESSION && *u->session) || (n == NAME && *u->name))
-		return err_set(err, ERR_INVALID, "%s: more than one", name);
+		return err_set(err, ERR_INVALID, "%s: given more than once", name);
 	if (n != CONTENT)
 		return 0;
 	snprintf(u->given, sizeof(u->given), "%s", filename ? filename : "");
@@ -107,7 +107,7 @@ static int add_text(char *to, size_t size, const char *field, const char *bytes,
 	size_t n = strlen(to);
 
 	if (len >= size - n || memchr(bytes, '\0', len))
-		return err_set(err, ERR_INVALID, "%s: too long, or not a text", field);
+		return err_set(err, ERR_INVALID, "%s: too long, or not valid text", field);
 	memcpy(to + n, bytes, len);
 	to[n + len] = '\0';
 	return 0;
@@ -123,7 +123,7 @@ static int add_bytes(struct upload *u, const char *bytes, size_t len, struct err
 		return err_set(err, ERR_LIMIT, "file: too large");
 	}
 	if (!take_room(u, len))
-		return err_set(err, ERR_UNAVAILABLE, "too many uploads are under way");
+		return err_set(err, ERR_UNAVAILABLE, "too many uploads in progress");
 	r = file_write_all(u->fd, bytes, len);
 	return r < 0 ? err_sys(err, -r, "upload") : 0;
 }

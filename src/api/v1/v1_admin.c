@@ -23,7 +23,7 @@ static int copy_field(const json_t *b, const char *name, char *ret, size_t size,
 	if (!text)
 		return 0;
 	if (!*text || strlen(text) >= size)
-		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", name, size - 1);
+		return err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", name, size - 1);
 	snprintf(ret, size, "%s", text);
 	return 0;
 }
@@ -57,9 +57,9 @@ static int check_reach(const struct api_call *c, const struct store_key *k, stru
 	if (c->scope == API_ADMIN)
 		return 0;
 	if (strcmp(k->tenant, c->who.tenant) != 0)
-		return err_set(err, ERR_DENIED, "tenant: only a key of scope \"admin\" may");
+		return err_set(err, ERR_DENIED, "tenant: requires a key with scope \"admin\"");
 	if (scope != API_SESSION)
-		return err_set(err, ERR_DENIED, "scope: only a key of scope \"admin\" may");
+		return err_set(err, ERR_DENIED, "scope: requires a key with scope \"admin\"");
 	return 0;
 }
 
@@ -73,7 +73,7 @@ static int check_scopes(struct api_call *c, const struct store_key *k, struct er
 	if (check_reach(c, k, err) < 0 || auth_scope(k->scopes, &scope, session, err) < 0)
 		return -1;
 	if (*k->user && scope != API_SESSION)
-		return err_set(err, ERR_INVALID, "user: only for scope \"session\"");
+		return err_set(err, ERR_INVALID, "user: only allowed with scope \"session\"");
 	if (!*session)
 		return 0;
 	if (session_get(c->engine, &who, &(struct session_ref){ .id = session }, &s, err) < 0)
@@ -100,7 +100,7 @@ static int take_key(struct api_call *c, struct store_key *k, struct err *err)
 	    api_int(b, "expires_in_ms", 1, INT64_MAX / 4, &in, err) < 0)
 		return -1;
 	if (in && k->expires_at)
-		return err_set(err, ERR_INVALID, "expires_in_ms: not beside expires_at");
+		return err_set(err, ERR_INVALID, "expires_in_ms: not allowed with expires_at");
 	if (in)
 		k->expires_at = clock_wall_ms() + in;
 	return check_scopes(c, k, err);
@@ -135,7 +135,7 @@ int v1_list_keys(struct api_call *c, struct err *err)
 
 	if (c->scope != API_ADMIN) {
 		if (tenant && strcmp(tenant, c->who.tenant) != 0)
-			return err_set(err, ERR_DENIED, "tenant: not this key's");
+			return err_set(err, ERR_DENIED, "tenant: does not match the key");
 		tenant = c->who.tenant;
 	}
 	if (api_page(c, &page, err) < 0 || api_key_list(c->engine, tenant, page, &l, err) < 0)
@@ -193,7 +193,7 @@ static int check_user(const struct api_call *c, struct err *err)
 {
 	if (c->scope >= API_TENANT || (!*c->session && strcmp(c->user, c->params[0]) == 0))
 		return 0;
-	return err_set(err, ERR_DENIED, "users: a key of scope \"tenant\" is needed");
+	return err_set(err, ERR_DENIED, "permission denied: requires a key with scope \"tenant\"");
 }
 
 static void put_quota(struct json_out *j, const struct store_quota *q, const struct store_usage *u)

@@ -105,7 +105,7 @@ static int take_format(struct api_call *c, const char *header, bool *ret_packed,
 	const char *format = http_query(c->rq, "format"), *type = http_header(c->rq, header);
 
 	if (format && strcmp(format, "tar") != 0 && strcmp(format, "tar.zst") != 0)
-		return err_set(err, ERR_INVALID, "format: \"tar\" or \"tar.zst\"");
+		return err_set(err, ERR_INVALID, "format: must be \"tar\" or \"tar.zst\"");
 	*ret_packed = format ? strcmp(format, "tar.zst") == 0 : type && strcasestr(type, zstd);
 	return 0;
 }

@@ -14,7 +14,7 @@ static int put_found(struct json_out *j, const struct environment *v, struct err
 	const char *key;
 
 	if (!found)
-		return err_set(err, ERR_INTERNAL, "environment of %s: not what was written",
+		return err_set(err, ERR_INTERNAL, "environment of %s: the stored record is corrupt",
 			       v->record.template);
 	json_object_foreach (found, key, value) {
 		auto_free char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);

@@ -61,7 +61,7 @@ static int take_since(struct api_call *c, struct events *e, struct err *err)
 	errno = 0;
 	e->since = strtoll(last, &end, 10);
 	if (errno || *end || *last < '0' || *last > '9')
-		return err_set(err, ERR_INVALID, "Last-Event-ID: not one of ours");
+		return err_set(err, ERR_INVALID, "Last-Event-ID: not a valid event id");
 	return 0;
 }
 
@@ -94,12 +94,12 @@ static int take_events(struct api_call *c, struct events *e, struct err *err)
 	if (!session && *c->session)
 		session = c->session;
 	if (!session && *c->user)
-		return err_set(err, ERR_DENIED, "session: this token must name one");
+		return err_set(err, ERR_DENIED, "session: required with this token");
 	if (session && v1_session_id(c, session, &e->session, err) < 0)
 		return -1;
 	if (api_query_flag(c, "all")) {
 		if (c->scope != API_ADMIN)
-			return err_set(err, ERR_DENIED, "all: only for a key of scope \"admin\"");
+			return err_set(err, ERR_DENIED, "all: requires a key with scope \"admin\"");
 		e->tenant = NULL;
 	}
 	return take_since(c, e, err);

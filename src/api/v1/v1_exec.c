@@ -47,14 +47,14 @@ static int take_argv(struct api_call *c, const json_t *b, const char *const **re
 		return 0;
 	n = json_array_size(v);
 	if (!json_is_array(v) || !n)
-		return err_set(err, ERR_INVALID, "argv: not a list of texts");
+		return err_set(err, ERR_INVALID, "argv: must be a list of strings");
 	argv = arena_alloc(c->arena, (n + 1) * sizeof(*argv));
 	if (!argv)
 		return err_sys(err, ENOMEM, "argv");
 	for (size_t i = 0; i < n; i++) {
 		argv[i] = json_string_value(json_array_get(v, i));
 		if (!argv[i])
-			return err_set(err, ERR_INVALID, "argv[%zu]: not a text", i);
+			return err_set(err, ERR_INVALID, "argv[%zu]: must be a string", i);
 	}
 	*ret = argv;
 	return 0;
@@ -70,7 +70,7 @@ static int take_env(struct api_call *c, const json_t *b, const char *const **ret
 	if (!v)
 		return 0;
 	if (!json_is_object(v))
-		return err_set(err, ERR_INVALID, "env: not an object of texts");
+		return err_set(err, ERR_INVALID, "env: must be an object of strings");
 	env = arena_alloc(c->arena, (json_object_size(v) + 1) * sizeof(*env));
 	if (!env)
 		return err_sys(err, ENOMEM, "env");
@@ -78,7 +78,8 @@ static int take_env(struct api_call *c, const json_t *b, const char *const **ret
 		char *pair = NULL;
 
 		if (!json_is_string(value) || !*name || strchr(name, '='))
-			return err_set(err, ERR_INVALID, "env.%.60s: not a name with a text", name);
+			return err_set(err, ERR_INVALID, "env.%.60s: invalid name, or not a string",
+				       name);
 		if (asprintf(&pair, "%s=%s", name, json_string_value(value)) < 0 ||
 		    !arena_keep(c->arena, pair, free))
 			return err_sys(err, ENOMEM, "env");
@@ -98,10 +99,11 @@ static int take_pty(const json_t *b, struct exec_opts *w, struct err *err)
 	if (!v)
 		return 0;
 	if (!json_is_object(v))
-		return err_set(err, ERR_INVALID, "pty: not an object of rows and cols");
+		return err_set(err, ERR_INVALID, "pty: must be an object with rows and cols");
 	json_object_foreach (v, name, ignored)
 		if (strcmp(name, "rows") != 0 && strcmp(name, "cols") != 0)
-			return err_set(err, ERR_INVALID, "pty: there is no field \"%.64s\"", name);
+			return err_set(err, ERR_INVALID,
+				       "pty: unknown field \"%.64s\"; use rows and cols", name);
 	if (api_int(v, "rows", 1, SIZE_MAX_PTY, &rows, err) < 0 ||
 	    api_int(v, "cols", 1, SIZE_MAX_PTY, &cols, err) < 0)
 		return err_ctx(err, "pty");
@@ -114,7 +116,7 @@ static int take_pty(const json_t *b, struct exec_opts *w, struct err *err)
 int v1_take_encoding(const char *name, bool *ret, struct err *err)
 {
 	if (name && strcmp(name, "base64") != 0 && strcmp(name, "utf-8") != 0)
-		return err_set(err, ERR_INVALID, "encoding: \"utf-8\" or \"base64\"");
+		return err_set(err, ERR_INVALID, "encoding: must be \"utf-8\" or \"base64\"");
 	*ret = name && strcmp(name, "base64") == 0;
 	return 0;
 }
@@ -213,7 +215,8 @@ static int say_goes_on(struct api_call *c, struct exec_handle *x, struct err *er
 	struct json_out j;
 
 	api_out(&j);
-	http_error_begin(&j, "CALLER_GONE", "nobody waits any more; the command goes on", false);
+	http_error_begin(&j, "CALLER_GONE", "client disconnected; the command keeps running",
+			 false);
 	json_out_str(&j, "exec_id", exec_get_id(x));
 	http_error_end(&j);
 	return api_reply(c, STATUS_GONE, &j, err);
@@ -379,7 +382,7 @@ int v1_start_exec(struct api_call *c, struct err *err)
 	if (w.input && w.want.idempotency_key &&
 	    (how != V1_NO_STREAM || w.want.background || w.keep_open))
 		return err_set(err, ERR_INVALID,
-			       "stdin: with an idempotency_key only for a command waited for");
+			       "stdin: with an idempotency_key, not allowed in the background");
 	w.want.hold_output = how != V1_NO_STREAM;
 	w.want.must_exist = has[0] > 0 || has[1] > 0;
 	if (v1_exec_start(c, &ref, &w, &x, err) < 0)

@@ -253,7 +253,7 @@ static int take_signal(const json_t *b, int *ret, struct err *err)
 
 	if (!name) {
 		if (!json_is_integer(v))
-			return err_set(err, ERR_INVALID, "signal: a name or a number is needed");
+			return err_set(err, ERR_INVALID, "signal: must be a name or a number");
 		if (api_int(b, "signal", 1, SIGRTMAX, &number, err) < 0)
 			return -1;
 		*ret = (int)number;
@@ -268,7 +268,7 @@ static int take_signal(const json_t *b, int *ret, struct err *err)
 			return 0;
 		}
 	}
-	return err_set(err, ERR_INVALID, "signal: there is no \"%.32s\"", name);
+	return err_set(err, ERR_INVALID, "signal: unknown signal \"%.32s\"", name);
 }
 
 int v1_signal_exec(struct api_call *c, struct err *err)
@@ -295,7 +295,7 @@ int v1_resize_exec(struct api_call *c, struct err *err)
 	    api_int(b, "cols", 1, SIDE_MAX, &cols, err) < 0)
 		return -1;
 	if (!rows || !cols)
-		return err_set(err, ERR_INVALID, "%s: it is needed", rows ? "cols" : "rows");
+		return err_set(err, ERR_INVALID, "%s: missing", rows ? "cols" : "rows");
 	if (open_exec(c, &x, err) < 0 || exec_resize(x, (uint32_t)rows, (uint32_t)cols, err) < 0)
 		return -1;
 	return reply_exec(c, x, err);

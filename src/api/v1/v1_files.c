@@ -176,8 +176,8 @@ static unsigned check_conditions(struct api_call *c, const char *etag, bool read
 static int refuse_condition(struct api_call *c, struct err *err)
 {
 	return refuse(c, 412, "PRECONDITION_FAILED",
-		      http_header(c->rq, "If-Match") ? "If-Match: it is another file by now"
-						     : "If-None-Match: it is there",
+		      http_header(c->rq, "If-Match") ? "If-Match: the file has changed"
+						     : "If-None-Match: the file exists",
 		      err);
 }
 
@@ -189,7 +189,7 @@ static int reply_impossible(struct api_call *c, uint64_t size, struct err *err)
 
 	snprintf(text, sizeof(text), "bytes */%llu", (unsigned long long)size);
 	http_set_header(c->rq, "Content-Range", text);
-	return refuse(c, 416, "RANGE", "Range: nothing of the file is in it", err);
+	return refuse(c, 416, "RANGE", "Range: outside the file", err);
 }
 
 /* Takes over *fd. */
@@ -225,8 +225,8 @@ int v1_open_file(const struct v1_open_path *a, unsigned flags, mode_t mode, int 
 	/* lodge-init lives next door to the guest: it is asked, not believed */
 	if (!S_ISREG(ret->st_mode))
 		return err_set(err, ERR_INVALID, "%.160s: %s", a->given,
-			       S_ISDIR(ret->st_mode) ? "a directory (?list shows it)"
-						     : "not a file");
+			       S_ISDIR(ret->st_mode) ? "is a directory (use ?list)"
+						     : "not a regular file");
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
@@ -271,7 +271,7 @@ static int take_mode(struct api_call *c, mode_t *ret, struct err *err)
 		return 0;
 	if (!*text || strlen(text) > 5 || strspn(text, "01234567") != strlen(text) ||
 	    strtoul(text, NULL, 8) > 0777 || strtoul(text, NULL, 8) == 0)
-		return err_set(err, ERR_INVALID, "mode: octal, 1 to 777");
+		return err_set(err, ERR_INVALID, "mode: must be octal, 1 to 777");
 	*ret = (mode_t)strtoul(text, NULL, 8);
 	return 0;
 }
@@ -299,7 +299,7 @@ static int write_all(int fd, const char *at, size_t len, const char *path, struc
 
 static int too_large(const struct v1_open_path *a, uint64_t max, struct err *err)
 {
-	err_set(err, ERR_LIMIT, "%.160s: more than %llu bytes (file_bytes)", a->given,
+	err_set(err, ERR_LIMIT, "%.160s: larger than %llu bytes (limit: file_bytes)", a->given,
 		(unsigned long long)max);
 	err->sys = EMSGSIZE;
 	return -1;
@@ -535,7 +535,8 @@ int v1_change_file(struct api_call *c, struct err *err)
 	struct v1_open_path a;
 
 	if (makes + looks + renames != 1)
-		return err_set(err, ERR_INVALID, "one of ?mkdir, ?rename=TO and ?stat is needed");
+		return err_set(err, ERR_INVALID,
+			       "pass exactly one of ?mkdir, ?rename=TO and ?stat");
 	if (v1_open_path(c, c->params[1], &a, err) < 0)
 		return -1;
 	if (makes)

@@ -67,7 +67,7 @@ static int take_tenant(struct api_call *c, const char *asked, const char **ret, 
 {
 	*ret = asked ? asked : c->who.tenant;
 	if (c->scope != API_ADMIN && strcmp(*ret, c->who.tenant) != 0)
-		return err_set(err, ERR_DENIED, "tenant: not this key's");
+		return err_set(err, ERR_DENIED, "tenant: does not match the key");
 	return **ret ? 0 : err_set(err, ERR_INVALID, "tenant: empty");
 }
 
@@ -96,9 +96,10 @@ static int take_words(const json_t *b, struct store_policy *p, struct err *err)
 	if (api_str(b, "on_exceed", &exceed, err) < 0 || api_str(b, "network", &network, err) < 0)
 		return -1;
 	if (strcmp(exceed, "refuse") != 0 && strcmp(exceed, "replace") != 0)
-		return err_set(err, ERR_INVALID, "on_exceed: \"refuse\" or \"replace\"");
+		return err_set(err, ERR_INVALID, "on_exceed: must be \"refuse\" or \"replace\"");
 	if (network && (!*network || strlen(network) >= sizeof(p->network)))
-		return err_set(err, ERR_INVALID, "network: only \"none\" is possible");
+		return err_set(err, ERR_INVALID,
+			       "network: must be \"none\" (sandboxes have no network)");
 	if (says(b, "on_exceed"))
 		p->on_exceed = strcmp(exceed, "replace") == 0 ? SESSION_EXCEED_REPLACE
 							      : SESSION_EXCEED_REFUSE;
@@ -151,7 +152,7 @@ static int take_name(const json_t *b, const char *field, char *ret, size_t size,
 	if (api_str(b, field, &text, err) < 0)
 		return -1;
 	if (!text || !*text || strlen(text) >= size)
-		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", field, size - 1);
+		return err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", field, size - 1);
 	snprintf(ret, size, "%s", text);
 	return 0;
 }

@@ -54,7 +54,7 @@ static int take_choice(const json_t *b, const char *name, const char *no, const 
 	if (api_str(b, name, &text, err) < 0)
 		return -1;
 	if (text && strcmp(text, no) != 0 && strcmp(text, yes) != 0)
-		return err_set(err, ERR_INVALID, "%s: \"%s\" or \"%s\"", name, no, yes);
+		return err_set(err, ERR_INVALID, "%s: must be \"%s\" or \"%s\"", name, no, yes);
 	if (text)
 		*ret = strcmp(text, yes) == 0;
 	return 0;
@@ -78,7 +78,8 @@ static int refuse_missing(const json_t *b, struct err *err)
 	if (api_str(b, "network", &network, err) < 0)
 		return -1;
 	if (strcmp(network, "none") != 0)
-		return err_set(err, ERR_INVALID, "network: only \"none\" is possible");
+		return err_set(err, ERR_INVALID,
+			       "network: must be \"none\" (sandboxes have no network)");
 	return 0;
 }
 
@@ -90,7 +91,7 @@ static int take_metadata(struct api_call *c, const json_t *b, const char **ret, 
 	if (!v || json_is_null(v))
 		return 0;
 	if (!json_is_object(v))
-		return err_set(err, ERR_INVALID, "metadata: not an object");
+		return err_set(err, ERR_INVALID, "metadata: must be an object");
 	text = arena_keep(c->arena, json_dumps(v, JSON_COMPACT), free);
 	if (!text)
 		return err_sys(err, ENOMEM, "metadata");
@@ -148,7 +149,8 @@ static int take_key(const json_t *b, const char *user, struct store_binding *ret
 	if (!text)
 		return 0;
 	if (!*text || strlen(text) >= sizeof(ret->key))
-		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", kind, sizeof(ret->key) - 1);
+		return err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", kind,
+			       sizeof(ret->key) - 1);
 	snprintf(ret->kind, sizeof(ret->kind), "%s", kind);
 	snprintf(ret->key, sizeof(ret->key), "%s", text);
 	return 1;
@@ -167,14 +169,15 @@ int v1_check_token(struct api_call *c, const struct store_binding *key,
 	if (!*c->user)
 		return 0;
 	if (strcmp(w->user, c->user) != 0)
-		return err_set(err, ERR_DENIED, "user: this token is for another");
+		return err_set(err, ERR_DENIED, "user: this token is for another user");
 	if (w->pin && api_ref(c, w->pin, &ref, err) < 0)
 		return -1;
 	if (w->snapshot && v1_snapshot(c, w->snapshot, &snap, err) < 0)
 		return -1;
 	if (*key->kind && session_get(c->engine, &c->who, &by, &s, &ignored) == 0 &&
 	    strcmp(s.user, c->user) != 0)
-		return err_set(err, ERR_CONFLICT, "%s: it leads to another's session", key->kind);
+		return err_set(err, ERR_CONFLICT, "%s: belongs to a session of another user",
+			       key->kind);
 	return 0;
 }
 
@@ -193,7 +196,8 @@ static int check_class(struct api_call *c, const struct session_opts *w, struct 
 	       t.class == KEEPER_CLASS_ROOT;
 	template_fini(&t);
 	return root ? 0
-		    : err_set(err, ERR_DENIED, "class: \"root\" is for keys of scope \"tenant\"");
+		    : err_set(err, ERR_DENIED,
+			      "class: \"root\" requires a key with scope \"tenant\"");
 }
 
 static const char *source_name(enum session_source source)
@@ -235,7 +239,7 @@ static int enter(struct api_call *c, const struct session_opts *w, struct err *e
 	api_observe_entered(c->api, how.outcome, (uint64_t)(clock_mono_us() - began_us));
 	/* a session without an owner, found by a key that only became one in between */
 	if (*c->user && strcmp(how.session.user, c->user) != 0)
-		r = err_set(err, ERR_CONFLICT, "the key leads to another's session");
+		r = err_set(err, ERR_CONFLICT, "key: belongs to a session of another user");
 	else
 		r = v1_reply_entered(c, &how, err);
 	session_enter_result_fini(&how);
@@ -256,7 +260,7 @@ int v1_enter_session(struct api_call *c, struct err *err)
 	    take_metadata(c, b, &w.metadata, err) < 0 || api_take_spec(b, &over, err) < 0)
 		return -1;
 	if (w.policy && c->scope < API_TENANT)
-		return err_set(err, ERR_DENIED, "policy: a key of scope tenant is needed for it");
+		return err_set(err, ERR_DENIED, "policy: requires a key with scope \"tenant\"");
 	if (*c->user && !w.user)
 		w.user = c->user;
 	n = take_key(b, w.user, &key, err);
@@ -290,7 +294,7 @@ static int take_state(struct filter *f, const char *value)
 	int state = state_machine_find(&session_states, value);
 
 	if (state < 0)
-		return err_set(f->err, ERR_INVALID, "state: there is no \"%.32s\"", value);
+		return err_set(f->err, ERR_INVALID, "state: unknown state \"%.32s\"", value);
 	f->by.states = SM_BIT(state);
 	return 0;
 }
@@ -362,7 +366,7 @@ int v1_list_sessions(struct api_call *c, struct err *err)
 	if (api_page(c, &page, err) < 0 || http_query_each(c->rq, take_filter, &f) != 0)
 		return -1;
 	if (*c->user && f.by.user && strcmp(f.by.user, c->user) != 0)
-		return err_set(err, ERR_DENIED, "user: this token is for another");
+		return err_set(err, ERR_DENIED, "user: this token is for another user");
 	if (*c->user)
 		f.by.user = c->user;
 	if (session_list(c->engine, &f.by, page, &l, err) < 0)

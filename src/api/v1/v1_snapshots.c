@@ -158,9 +158,10 @@ static int take_key(const json_t *b, int64_t count, struct store_binding *ret, s
 	if (!key)
 		return 0;
 	if (count != 1)
-		return err_set(err, ERR_INVALID, "key: only with a count of 1");
+		return err_set(err, ERR_INVALID, "key: only allowed with count 1");
 	if (!*key || strlen(key) >= sizeof(ret->key))
-		return err_set(err, ERR_INVALID, "key: 1 to %zu bytes", sizeof(ret->key) - 1);
+		return err_set(err, ERR_INVALID, "key: must be 1 to %zu bytes",
+			       sizeof(ret->key) - 1);
 	snprintf(ret->kind, sizeof(ret->kind), "key");
 	snprintf(ret->key, sizeof(ret->key), "%s", key);
 	return 1;
@@ -224,7 +225,7 @@ static int check_filter(void *arg, const char *name, const char *value)
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (strcmp(name, names[i]) == 0)
 			return *value ? 0 : err_set(arg, ERR_INVALID, "%s: empty", name);
-	return err_set(arg, ERR_INVALID, "there is no filter \"%.64s\"", name);
+	return err_set(arg, ERR_INVALID, "unknown filter \"%.64s\"", name);
 }
 
 /* A token for one user or session sees what is known to be of that one, as v1_snapshot() has it. */
@@ -236,7 +237,7 @@ static int take_filter(struct api_call *c, struct store_snapshot_filter *ret, st
 		return -1;
 	ret->user = http_query(c->rq, "user");
 	if (*c->user && ret->user && strcmp(ret->user, c->user) != 0)
-		return err_set(err, ERR_DENIED, "user: this token is for another");
+		return err_set(err, ERR_DENIED, "user: this token is for another user");
 	if (*c->user)
 		ret->user = c->user;
 	if (!session && *c->session)

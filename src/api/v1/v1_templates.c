@@ -238,7 +238,8 @@ static int check_type(struct api_call *c, struct err *err)
 		if (len == strlen(types[i]) && strncasecmp(type, types[i], len) == 0)
 			return 0;
 	err_set(err, ERR_INVALID,
-		"Content-Type: application/x-tar, gzip, zstd, x-xz, x-bzip2 or octet-stream");
+		"Content-Type: must be application/x-tar, gzip, zstd, x-xz, x-bzip2 or "
+		"octet-stream");
 	err->sys = EMEDIUMTYPE;
 	return -1;
 }
@@ -248,7 +249,7 @@ static int take_format(struct api_call *c, bool *ret, struct err *err)
 	const char *format = http_query(c->rq, "format");
 
 	if (format && strcmp(format, "oci") != 0 && strcmp(format, "rootfs") != 0)
-		return err_set(err, ERR_INVALID, "format: \"rootfs\" or \"oci\"");
+		return err_set(err, ERR_INVALID, "format: must be \"rootfs\" or \"oci\"");
 	*ret = format && strcmp(format, "oci") == 0;
 	return 0;
 }

@@ -62,12 +62,11 @@ static int check_wish(struct api_call *c, const struct wish *w, struct err *err)
 
 	for (size_t i = 0; w->exec && of_new[i]; i++)
 		if (http_query(c->rq, of_new[i]))
-			return err_set(err, ERR_INVALID, "%s: not for a command that runs",
-				       of_new[i]);
+			return err_set(err, ERR_INVALID, "%s: not allowed with exec", of_new[i]);
 	if (!w->exec && w->offset >= 0)
-		return err_set(err, ERR_INVALID, "offset: only with exec");
+		return err_set(err, ERR_INVALID, "offset: only allowed with exec");
 	if (w->exec && !http_query(c->rq, "cols") != !http_query(c->rq, "rows"))
-		return err_set(err, ERR_INVALID, "cols and rows: both, or neither");
+		return err_set(err, ERR_INVALID, "cols and rows: pass both or neither");
 	return 0;
 }
 
@@ -150,7 +149,7 @@ static int begin_at(struct tty *t, uint64_t offset, struct err *err)
 	t->at = offset;
 	if (offset >= start && offset <= end)
 		return 0;
-	err_set(err, ERR_LIMIT, "offset: there is output from %llu to %llu",
+	err_set(err, ERR_LIMIT, "offset: output exists from %llu to %llu",
 		(unsigned long long)start, (unsigned long long)end);
 	err->sys = ERANGE;
 	return -1;
@@ -250,7 +249,7 @@ static bool send_next(struct tty *t)
 	if (exec_read(t->x, GUEST_EXEC_OUT, t->at, t->buf, PIECE, 0, &n, &err) < 0) {
 		exec_output_range(t->x, GUEST_EXEC_OUT, &start, &end);
 		if (err.code != ERR_LIMIT || err.sys != ERANGE || start <= t->at) {
-			ws_close(t->ws, WS_INTERNAL, "the output cannot be read");
+			ws_close(t->ws, WS_INTERNAL, "cannot read the output");
 			t->over = true;
 			return true;
 		}
@@ -329,7 +328,7 @@ static void feed(struct tty *t)
 /* {"resize": {"cols": N, "rows": N}} */
 static int take_resize(const char *text, size_t len, int64_t *cols, int64_t *rows, struct err *err)
 {
-	json_error_t wrong = { .text = "nested too deeply" };
+	json_error_t wrong = { .text = "JSON nested too deeply" };
 	json_t *v = body_is_shallow(text, len)
 			    ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &wrong)
 			    : NULL;
@@ -339,10 +338,13 @@ static int take_resize(const char *text, size_t len, int64_t *cols, int64_t *row
 	if (!v)
 		err_set(err, ERR_INVALID, "not JSON: %.80s", wrong.text);
 	else if (json_object_size(v) != 1 || json_object_size(size) != 2)
-		err_set(err, ERR_INVALID, "only {\"resize\":{\"cols\",\"rows\"}} is known");
+		err_set(err, ERR_INVALID,
+			"unknown message; only {\"resize\":{\"cols\",\"rows\"}} is supported");
 	else if (api_int(size, "cols", 1, SIDE_MAX, cols, err) == 0 &&
 		 api_int(size, "rows", 1, SIDE_MAX, rows, err) == 0)
-		r = *cols && *rows ? 0 : err_set(err, ERR_INVALID, "cols and rows are needed");
+		r = *cols && *rows
+			    ? 0
+			    : err_set(err, ERR_INVALID, "resize: cols and rows are required");
 	json_decref(v);
 	return r;
 }
@@ -426,7 +428,7 @@ static int wait_for_news(struct tty *t)
 	uint64_t told;
 
 	if (keep < 0) {
-		ws_close(t->ws, WS_POLICY, "no answer to pings");
+		ws_close(t->ws, WS_POLICY, "no response to pings");
 		return -1;
 	}
 	if (t->input_len && t->pause_ms < wait)
@@ -457,11 +459,12 @@ static void converse(struct tty *t)
 	send_place(t, exec_get_id(t->x));
 	for (;;) {
 		if (api_is_draining(t->c->api)) {
-			ws_close(t->ws, WS_GOING_AWAY, "the service ends; the command goes on");
+			ws_close(t->ws, WS_GOING_AWAY,
+				 "service is shutting down; the command keeps running");
 			break;
 		}
 		if (!api_key_holds(t->c)) {
-			ws_close(t->ws, WS_POLICY, "the key is not good any more");
+			ws_close(t->ws, WS_POLICY, "the API key was revoked or has expired");
 			break;
 		}
 		if (pull(t) < 0)
@@ -523,7 +526,8 @@ int v1_open_tty(struct api_call *c, struct err *err)
 	if (ws_check(c->rq, err) < 0 || take_wish(c, &w, err) < 0)
 		return -1;
 	if (api_is_draining(c->api))
-		return err_set(err, ERR_UNAVAILABLE, "the service is about to end");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "service is shutting down; reconnect in a few seconds");
 	t = calloc(1, sizeof(*t));
 	if (t) {
 		t->c = c;
