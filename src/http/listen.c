@@ -49,8 +49,8 @@ static struct addrinfo *parse_address(const char *address, struct err *err)
 	return all;
 }
 
-/* With the port that the kernel chose. */
-static void say_address(int fd, char *ret, size_t size)
+/* Reports the port chosen by the kernel. */
+static void print_address(int fd, char *ret, size_t size)
 {
 	struct sockaddr_storage sa = { 0 };
 	socklen_t len = sizeof(sa);
@@ -78,12 +78,12 @@ static int listen_tcp(const char *address, int *ret_fd, char *ret, size_t size, 
 	freeaddrinfo(ai);
 	if (r)
 		return -1;
-	say_address(fd, ret, size);
+	print_address(fd, ret, size);
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
 
-/* A socket file that nobody listens on is left over. Anything else in the way stays. */
+/* Removes a stale socket file without a listener. Any other file stays. */
 static int remove_stale(const struct sockaddr_un *sa, struct err *err)
 {
 	auto_close int fd = -1;
@@ -124,10 +124,11 @@ static int listen_unix(const char *path, mode_t mode, int *ret_fd, char **ret_pa
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return err_sys(err, errno, "socket");
-	/* bind() makes the file with these bits, so that it is never open to more than it says. */
+	/* bind() creates the file with this mode, so it is never more accessible than configured.
+	 */
 	if (fchmod(fd, mode) || bind(fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return err_sys(err, errno, "listen on %s", path);
-	/* The umask took some away; giving them back opens nothing too early. */
+	/* The umask removed bits; restoring them now opens nothing too early. */
 	copy = strdup(path);
 	if (!copy || chmod(path, mode) || listen(fd, BACKLOG)) {
 		err_sys(err, errno, "listen on %s", path);

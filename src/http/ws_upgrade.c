@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handshake: a request that becomes a WebSocket. */
+/* The WebSocket handshake. */
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum { NONCE = 16, NONCE_TEXT = BASE64_ENCODED(NONCE), SHA1 = 20 };
 
 static const char version[] = "13";
 
-/* The next word of a list with commas; NULL at its end. */
+/* The next item of a comma-separated list; NULL at its end. */
 static const char *next_word(const char *list, size_t *ret_len)
 {
 	list += strspn(list, ", \t");
@@ -83,7 +83,7 @@ int ws_check(struct http_request *rq, struct err *err)
 	return 0;
 }
 
-/* What shows him that it is a WebSocket that answers (RFC 6455, 4.2.2). */
+/* Computes Sec-WebSocket-Accept (RFC 6455, 4.2.2). */
 static int prove(struct http_request *rq, struct err *err)
 {
 	char text[64], proof[BASE64_ENCODED(SHA1) + 1] = "";
