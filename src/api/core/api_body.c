@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What callers send, as values; and what they get, as text. */
+/* Parses request bodies and queries, and sends JSON responses. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -14,16 +14,16 @@ enum {
 	REPLY_MAX = 64 << 20,
 	PAGE_DEFAULT = 100,
 	DEPTH_MAX = 64,
-	VALUES_FEW = 8 << 10, /* in a body; one of two bytes takes 250 to keep */
-	VALUES_MAX = 64 << 10, /* where large bodies are allowed */
+	VALUES_FEW = 8 << 10, /* per body; a value of two bytes takes 250 bytes of memory */
+	VALUES_MAX = 64 << 10, /* for routes with API_LARGE_BODY */
 };
 
-static void drop(void *j)
+static void drop_json(void *j)
 {
 	json_decref(j);
 }
 
-/* Browsers send forms and texts anywhere without asking; they ask before they send this. */
+/* A browser sends forms and plain text cross-site without a preflight request, but not JSON. */
 static bool is_json(const char *type)
 {
 	static const char json[] = "application/json";
@@ -86,9 +86,8 @@ static int check_fields(json_t *o, const char *const *fields, struct err *err)
 	return 0;
 }
 
-/* Reading, writing and freeing go as deep as the text, on a thread's small stack. Up to the
- * first byte that is no JSON, where reading ends, this counts the same. *ret_values is no less than
- * the number of values. */
+/* Parsing and freeing recurse as deep as the text, on a thread's small stack. Counts like the
+ * parser up to the first byte that is not JSON. *ret_values is at least the number of values. */
 static bool is_shallow(const char *text, size_t len, size_t *ret_values)
 {
 	bool quoted = false;
@@ -120,8 +119,8 @@ bool body_is_shallow(const char *text, size_t len)
 	return is_shallow(text, len, &ignored);
 }
 
-/* A value of two bytes takes some hundred in memory, for as long as the request lasts: of more than
- * a few a body is as good as a large one. */
+/* A value of two bytes takes hundreds of bytes of memory while the request lasts, so a body with
+ * many values counts as large. */
 static int check_cost(struct api_call *c, const char *text, size_t len, struct err *err)
 {
 	size_t most = c->route->flags & API_LARGE_BODY ? VALUES_MAX : VALUES_FEW, values;
@@ -158,7 +157,7 @@ int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct
 			       json_error_code(&why) == json_error_null_character
 				       ? "strings must not contain \\u0000"
 				       : why.text);
-	if (!arena_keep(c->arena, o, drop))
+	if (!arena_keep(c->arena, o, drop_json))
 		return err_sys(err, ENOMEM, "body");
 	if (!json_is_object(o))
 		return err_set(err, ERR_INVALID, "body: must be an object");
@@ -170,8 +169,8 @@ int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* null is as good as absent. */
-static const json_t *member(const json_t *o, const char *name)
+/* null counts as absent. */
+static const json_t *get_member(const json_t *o, const char *name)
 {
 	const json_t *v = json_object_get(o, name);
 
@@ -180,7 +179,7 @@ static const json_t *member(const json_t *o, const char *name)
 
 int api_str(const json_t *o, const char *name, const char **ret, struct err *err)
 {
-	const json_t *v = member(o, name);
+	const json_t *v = get_member(o, name);
 
 	if (!v)
 		return 0;
@@ -195,7 +194,7 @@ int api_str(const json_t *o, const char *name, const char **ret, struct err *err
 int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t *ret,
 	    struct err *err)
 {
-	const json_t *v = member(o, name);
+	const json_t *v = get_member(o, name);
 	int64_t n;
 
 	if (!v)
@@ -212,7 +211,7 @@ int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t
 
 int api_bool(const json_t *o, const char *name, bool *ret, struct err *err)
 {
-	const json_t *v = member(o, name);
+	const json_t *v = get_member(o, name);
 
 	if (!v)
 		return 0;
@@ -260,7 +259,7 @@ int api_page(struct api_call *c, struct store_page *ret, struct err *err)
 	return 0;
 }
 
-/* ---- the answer ------------------------------------------------------------------------------ */
+/* ---- responses ------------------------------------------------------------------------------- */
 
 void api_out(struct json_out *j)
 {
@@ -276,7 +275,7 @@ int api_reply(struct api_call *c, unsigned status, struct json_out *j, struct er
 		json_out_fini(j);
 		return err_sys(err, ENOMEM, "response");
 	}
-	text[len] = '\n'; /* instead of its end: terminals like lines */
+	text[len] = '\n'; /* replaces the NUL; terminals want whole lines */
 	http_reply(c->rq, status, "application/json", text, len + 1);
 	return 0;
 }

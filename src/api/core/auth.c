@@ -16,25 +16,25 @@
 enum {
 	SETS = 64,
 	WAYS = 8,
-	FRESH_MS = 5000, /* for so long a record is believed */
-	AUDIT_MS = 10000, /* so often refusals are written down, not each */
+	FRESH_MS = 5000, /* cached records are valid this long */
+	AUDIT_MS = 10000, /* minimum interval of audit entries about rejected keys */
 	KEY_MIN = 8,
 	KEY_MAX = 200,
 };
 
-struct slot { /* of zeros: empty */
+struct slot { /* zero-initialized: empty */
 	struct store_key key;
-	int64_t checked_at; /* monotonic milliseconds; 0: must be asked for again */
+	int64_t checked_at; /* monotonic milliseconds; 0: must be loaded again */
 	int64_t filled_at;
-	double tokens; /* requests it may make at once */
+	double tokens; /* available tokens of the rate limit */
 	unsigned active;
 };
 
 struct auth {
 	struct auth_opts opts;
-	pthread_mutex_t mutex; /* of all that follows; held for moments */
+	pthread_mutex_t mutex; /* protects the fields below; held briefly */
 	struct slot slots[SETS * WAYS];
-	uint64_t removals; /* what was read of the store before the last is not believed */
+	uint64_t removals; /* counts removals: records loaded before the last one are not cached */
 	int64_t told_at;
 	unsigned refused; /* since then */
 };
@@ -62,7 +62,7 @@ void auth_free(struct auth *a)
 	free(a);
 }
 
-/* ---- the head -------------------------------------------------------------------------------- */
+/* ---- headers --------------------------------------------------------------------------------- */
 
 static int deny(int sys, const char *why, struct err *err)
 {
@@ -71,7 +71,7 @@ static int deny(int sys, const char *why, struct err *err)
 	return -1;
 }
 
-static int bearer(const char *authorization, const char **ret, struct err *err)
+static int parse_bearer(const char *authorization, const char **ret, struct err *err)
 {
 	static const char scheme[] = "Bearer ";
 
@@ -95,7 +95,7 @@ int auth_pick(const char *authorization, const char *x_api_key, const char **ret
 		return deny(ENOKEY,
 			    "missing API key; send `x-api-key: KEY` or `Authorization: Bearer KEY`",
 			    err);
-	if (authorization && bearer(authorization, &key, err) < 0)
+	if (authorization && parse_bearer(authorization, &key, err) < 0)
 		return -1;
 	for (const char *p = key; *p; p++)
 		if (*p <= ' ' || *p > '~' || *p == ',')
@@ -125,16 +125,16 @@ int auth_scope(const char *scopes, enum api_scope *ret, char ret_session[STORE_I
 	return 0;
 }
 
-/* ---- what is remembered; all with the mutex -------------------------------------------------- */
+/* ---- cache; call with the mutex held --------------------------------------------------------- */
 
-static struct slot *set_of(struct auth *a, const uint8_t hash[STORE_HASH])
+static struct slot *get_set(struct auth *a, const uint8_t hash[STORE_HASH])
 {
 	return &a->slots[(size_t)(hash[0] % SETS) * WAYS];
 }
 
-static struct slot *find(struct auth *a, const uint8_t hash[STORE_HASH])
+static struct slot *find_slot(struct auth *a, const uint8_t hash[STORE_HASH])
 {
-	struct slot *set = set_of(a, hash);
+	struct slot *set = get_set(a, hash);
 
 	for (size_t i = 0; i < WAYS; i++)
 		if (*set[i].key.id && CRYPTO_memcmp(set[i].key.hash, hash, STORE_HASH) == 0)
@@ -147,10 +147,10 @@ static bool is_fresh(const struct slot *s, int64_t now)
 	return s->checked_at && now - s->checked_at < FRESH_MS;
 }
 
-/* The one nobody asked for longest; NULL when all are in use. */
-static struct slot *place(struct auth *a, const struct store_key *k, int64_t now)
+/* The least recently checked slot; NULL if all are in use. */
+static struct slot *fill_slot(struct auth *a, const struct store_key *k, int64_t now)
 {
-	struct slot *set = set_of(a, k->hash), *s = find(a, k->hash);
+	struct slot *set = get_set(a, k->hash), *s = find_slot(a, k->hash);
 
 	for (size_t i = 0; !s && i < WAYS; i++)
 		if (!*set[i].key.id)
@@ -198,8 +198,8 @@ void auth_forget(struct auth *a, const char *id)
 
 /* ---- one request ----------------------------------------------------------------------------- */
 
-/* Somebody who tries keys must not be able to fill the disk with it. */
-static void tell_refused(struct auth *a, const char *peer)
+/* Rate-limit audit entries: guessing keys must not fill the disk. */
+static void audit_rejected(struct auth *a, const char *peer)
 {
 	int64_t now = clock_mono_ms();
 	char text[STORE_TEXT];
@@ -221,14 +221,14 @@ static void tell_refused(struct auth *a, const char *peer)
 	(void)audit_write(a->opts.engine, "", "key_refused", "lodge", text, &ignored);
 }
 
-static int load(struct auth *a, const uint8_t hash[STORE_HASH], struct store_key *ret,
-		uint64_t *ret_removals, struct err *err)
+static int load_key(struct auth *a, const uint8_t hash[STORE_HASH], struct store_key *ret,
+		    uint64_t *ret_removals, struct err *err)
 {
 	struct slot *s;
 	bool known;
 
 	pthread_mutex_lock(&a->mutex);
-	s = find(a, hash);
+	s = find_slot(a, hash);
 	known = s && is_fresh(s, clock_mono_ms());
 	if (known)
 		*ret = s->key;
@@ -258,9 +258,9 @@ static int admit(struct auth *a, uint64_t removals, struct auth_pass *p, struct 
 	struct slot *s;
 
 	pthread_mutex_lock(&a->mutex);
-	s = find(a, p->key.hash);
+	s = find_slot(a, p->key.hash);
 	if (!s || !is_fresh(s, now))
-		s = place(a, &p->key, now);
+		s = fill_slot(a, &p->key, now);
 	if (s && a->removals != removals)
 		s->checked_at = 0;
 	if (s)
@@ -282,14 +282,14 @@ int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pa
 
 	if (api_key_hash(key, hash, err) < 0)
 		return -1;
-	if (load(a, hash, &p.key, &removals, err) < 0) {
+	if (load_key(a, hash, &p.key, &removals, err) < 0) {
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
-		tell_refused(a, peer);
+		audit_rejected(a, peer);
 		return deny(EKEYREJECTED, "unknown API key", err);
 	}
 	if (api_key_is_expired(a->opts.engine, &p.key)) {
-		tell_refused(a, peer);
+		audit_rejected(a, peer);
 		return deny(EKEYEXPIRED, "the API key has expired", err);
 	}
 	if (auth_scope(p.key.scopes, &p.scope, p.session, err) < 0)
@@ -316,7 +316,7 @@ bool auth_holds(const struct auth_pass *p)
 	uint64_t ignored;
 	struct err err;
 
-	if (load(p->auth, p->key.hash, &key, &ignored, &err) < 0)
+	if (load_key(p->auth, p->key.hash, &key, &ignored, &err) < 0)
 		return err.code != ERR_NOT_FOUND;
 	return !api_key_is_expired(p->auth->opts.engine, &key);
 }

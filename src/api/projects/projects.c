@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/projects and its neighbours: users who move between bodies of work, one sandbox each. */
+/* /api/projects: users who switch between projects, with one sandbox each. */
 #include "api/projects/projects.h"
 
 #include <errno.h>
@@ -9,9 +9,9 @@
 #include "api/core/internal.h"
 #include "project/project.h"
 
-/* ---- the surface ----------------------------------------------------------------------------- */
+/* ---- surface --------------------------------------------------------------------------------- */
 
-/* Two keys are as good as none here. */
+/* Two keys are a 401 here. */
 static unsigned put_error(struct api_call *c, const struct err *err, struct json_out *j)
 {
 	(void)c;
@@ -125,7 +125,7 @@ int projects_get(struct api_call *c, struct err *err)
 	return reply_project(c, 200, &p, err);
 }
 
-/* The answer is the project that was. */
+/* Returns the deleted project. */
 int projects_delete(struct api_call *c, struct err *err)
 {
 	struct store_project p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/keys and /v1/users: who the sessions are of. */
+/* /v1/keys and /v1/users. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "admit/api_key.h"
 #include "project/project.h"
 
-/* Into a field of a record; an absent one leaves it. */
+/* Copies a field into a record; an absent one leaves it unchanged. */
 static int copy_field(const json_t *b, const char *name, char *ret, size_t size, struct err *err)
 {
 	const char *text = NULL;
@@ -46,8 +46,8 @@ static void put_key(struct json_out *j, const char *name, const struct store_key
 	json_out_end(j);
 }
 
-/* A tenant's own key makes and removes tokens for its users and sessions, nothing wider. */
-static int check_reach(const struct api_call *c, const struct store_key *k, struct err *err)
+/* A tenant key may create and remove only tokens for its users and sessions. */
+static int check_tenant(const struct api_call *c, const struct store_key *k, struct err *err)
 {
 	char session[STORE_ID];
 	enum api_scope scope;
@@ -70,7 +70,7 @@ static int check_scopes(struct api_call *c, const struct store_key *k, struct er
 	struct caller who = { k->tenant, c->who.actor };
 	struct store_session s = { 0 };
 
-	if (check_reach(c, k, err) < 0 || auth_scope(k->scopes, &scope, session, err) < 0)
+	if (check_tenant(c, k, err) < 0 || auth_scope(k->scopes, &scope, session, err) < 0)
 		return -1;
 	if (*k->user && scope != API_SESSION)
 		return err_set(err, ERR_INVALID, "user: only allowed with scope \"session\"");
@@ -82,7 +82,7 @@ static int check_scopes(struct api_call *c, const struct store_key *k, struct er
 	return 0;
 }
 
-static int take_key(struct api_call *c, struct store_key *k, struct err *err)
+static int parse_key(struct api_call *c, struct store_key *k, struct err *err)
 {
 	static const char *const fields[] = { "tenant",	    "scope",	     "user", "name",
 					      "expires_at", "expires_in_ms", NULL };
@@ -112,7 +112,7 @@ int v1_create_key(struct api_call *c, struct err *err)
 	char text[KEY_TEXT];
 	struct json_out j;
 
-	if (take_key(c, &k, err) < 0 || api_key_generate(text, err) < 0 ||
+	if (parse_key(c, &k, err) < 0 || api_key_generate(text, err) < 0 ||
 	    api_key_hash(text, k.hash, err) < 0 ||
 	    api_key_add(c->engine, c->who.actor, &k, err) < 0)
 		return -1;
@@ -179,7 +179,7 @@ int v1_delete_key(struct api_call *c, struct err *err)
 {
 	struct store_key k;
 
-	if (find_key(c, &k, err) < 0 || check_reach(c, &k, err) < 0 ||
+	if (find_key(c, &k, err) < 0 || check_tenant(c, &k, err) < 0 ||
 	    api_key_retire(c->engine, c->who.actor, &k, err) < 0)
 		return -1;
 	auth_forget(c->api->auth, k.id);
@@ -188,7 +188,7 @@ int v1_delete_key(struct api_call *c, struct err *err)
 
 /* ---- users ----------------------------------------------------------------------------------- */
 
-/* A token for one user sees itself. */
+/* A user token may read its own user. */
 static int check_user(const struct api_call *c, struct err *err)
 {
 	if (c->scope >= API_TENANT || (!*c->session && strcmp(c->user, c->params[0]) == 0))
@@ -198,7 +198,7 @@ static int check_user(const struct api_call *c, struct err *err)
 
 static void put_quota(struct json_out *j, const struct store_quota *q, const struct store_usage *u)
 {
-	json_out_object(j, "quota"); /* 0: no limit */
+	json_out_object(j, "quota"); /* 0: unlimited */
 	json_out_i64(j, "sandboxes", q->sandboxes);
 	json_out_i64(j, "memory_bytes", q->memory_bytes);
 	json_out_i64(j, "disk_bytes", q->disk_bytes);
@@ -233,7 +233,7 @@ int v1_get_quota(struct api_call *c, struct err *err)
 	return check_user(c, err) < 0 ? -1 : reply_quota(c, err);
 }
 
-/* All of it: what is left out has no limit. */
+/* Replaces the whole quota: fields that are not given are unlimited. */
 int v1_set_quota(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "sandboxes", "memory_bytes", "disk_bytes", "cpu_ms",
