@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The surface as a whole, for the program that serves it. */
+/* The HTTP API, for the program that serves it. */
 #ifndef LODGE_API_API_H
 #define LODGE_API_API_H
 
@@ -8,15 +8,15 @@
 int api_new(const struct api_opts *opts, struct api **ret, struct err *err);
 void api_free(struct api *a);
 DEFINE_AUTO(struct api *, api_free);
-/* For struct http_opts. */
+/* Callbacks for struct http_opts. */
 void api_handle(void *arg, struct http_request *rq);
 int api_admit(void *arg, struct http_request *rq);
-/* Streams without an end come to theirs. */
+/* Ends endless streams. */
 void api_drain(struct api *a);
-/* Other names than at the start. */
+/* Replaces the lists of struct api_opts. */
 int api_reload(struct api *a, const char *const *origins, const char *const *hosts,
 	       struct err *err);
-/* Walks all routes, for the test that compares them with spec/openapi.json. */
+/* Calls fn for each route, for the test that compares them with spec/openapi.json. */
 void api_each_route(void (*fn)(void *arg, const struct api_route *r), void *arg);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which handler a method and a path lead to. A path is cut at its slashes first and decoded
- * afterwards, part by part, so that an encoded slash never makes a new part. */
+/* Finds the route of a request. A path is split at its slashes before the parts are decoded, so an
+ * encoded slash never starts a new part. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,12 +22,12 @@ void api_each_route(void (*fn)(void *arg, const struct api_route *r), void *arg)
 			fn(arg, r);
 }
 
-static int malformed(const char *why, struct err *err)
+static int fail_malformed(const char *why, struct err *err)
 {
 	return err_set(err, ERR_INVALID, "path: %s", why);
 }
 
-/* A caller's own key may have slashes; no other name has. */
+/* A session key may contain slashes; other names must not. */
 static bool may_have_slash(const char *part)
 {
 	return strncmp(part, "key:", 4) == 0;
@@ -37,18 +37,18 @@ static bool may_have_slash(const char *part)
 
 struct path {
 	char *parts[PARTS_MAX]; /* decoded */
-	size_t lens[PARTS_MAX]; /* of them */
-	char *tails[PARTS_MAX]; /* this part and all behind it, decoded, with their slashes */
-	bool slash[PARTS_MAX]; /* it has one where none may be */
-	size_t count; /* the last may be only a tail: then parts[count - 1] is NULL */
+	size_t lens[PARTS_MAX]; /* lengths of the parts */
+	char *tails[PARTS_MAX]; /* this part and the rest, decoded, with their slashes */
+	bool slash[PARTS_MAX]; /* the part contains a slash where none is allowed */
+	size_t count; /* if the last is only a tail, parts[count - 1] is NULL */
 };
 
-static int split(struct api_arena *arena, const char *text, struct path *ret, struct err *err)
+static int split_path(struct api_arena *arena, const char *text, struct path *ret, struct err *err)
 {
 	struct path p = { 0 };
 
 	if (*text != '/')
-		return malformed("it does not begin with a slash", err);
+		return fail_malformed("must start with a slash", err);
 	while (text && p.count < PARTS_MAX) {
 		const char *part = text + 1, *end = strchr(part, '/');
 		size_t len = end ? (size_t)(end - part) : strlen(part), n = p.count++;
@@ -58,12 +58,12 @@ static int split(struct api_arena *arena, const char *text, struct path *ret, st
 		if (!p.parts[n] || !p.tails[n])
 			return err_sys(err, ENOMEM, "path");
 		if (!percent_decode(p.parts[n], false) || !percent_decode(p.tails[n], false))
-			return malformed("an escape that is none", err);
+			return fail_malformed("invalid percent-encoding", err);
 		p.lens[n] = strlen(p.parts[n]);
 		p.slash[n] = strchr(p.parts[n], '/') && !may_have_slash(p.parts[n]);
 		text = end;
 	}
-	if (text) /* longer than any that has no tail */
+	if (text) /* longer than any route without a tail */
 		p.parts[PARTS_MAX - 1] = NULL;
 	*ret = p;
 	return 0;
@@ -80,8 +80,9 @@ static bool is_tail(const char *pattern, size_t len)
 	       strncmp(pattern + len - 1 - TAIL, "...", TAIL) == 0;
 }
 
-/* True if it fits; *slash: but for a slash in a name. */
-static bool match(const char *pattern, const struct path *p, const char *params[4], bool *slash)
+/* True if the pattern matches; *slash: only because a name contains a slash. */
+static bool match_path(const char *pattern, const struct path *p, const char *params[4],
+		       bool *slash)
 {
 	size_t n = 0, i = 0;
 
@@ -111,7 +112,7 @@ static bool match(const char *pattern, const struct path *p, const char *params[
 	return i == p->count;
 }
 
-static void allow(char *list, size_t size, const char *method)
+static void add_allowed(char *list, size_t size, const char *method)
 {
 	size_t len = strlen(list);
 
@@ -138,12 +139,12 @@ static void try_route(struct search *s, const struct api_surface *surface,
 	const char *params[4] = { "", "", "", "" };
 	bool slash;
 
-	if (!match(r->path, s->path, params, &slash))
+	if (!match_path(r->path, s->path, params, &slash))
 		return;
 	s->slash |= slash;
 	s->found.surface = surface;
 	if (!strstr(s->found.allow, r->method))
-		allow(s->found.allow, sizeof(s->found.allow), r->method);
+		add_allowed(s->found.allow, sizeof(s->found.allow), r->method);
 	s->head |= strcmp(r->method, "HEAD") == 0;
 	if (!serves(r, s->method))
 		return;
@@ -168,21 +169,21 @@ int route_find(struct api_arena *arena, const char *method, const char *path,
 	struct search s = { .method = method, .path = &p };
 
 	*ret = (struct route_match){ .params = { "", "", "", "" } };
-	if (split(arena, path, &p, err) < 0)
+	if (split_path(arena, path, &p, err) < 0)
 		return -1;
 	try_all(&s);
 	if (s.slash)
-		return malformed("a slash inside a name", err);
+		return fail_malformed("a name must not contain a slash", err);
 	if (strstr(s.found.allow, "GET") && !s.head)
-		allow(s.found.allow, sizeof(s.found.allow), "HEAD");
+		add_allowed(s.found.allow, sizeof(s.found.allow), "HEAD");
 	*ret = s.found;
 	if (ret->route)
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(ret->params); i++)
 		ret->params[i] = "";
 	if (!*ret->allow)
-		return err_set(err, ERR_NOT_FOUND, "there is no %.100s", path);
-	err_set(err, ERR_INVALID, "%.20s is not possible there: %s", method, ret->allow);
+		return err_set(err, ERR_NOT_FOUND, "no such route: %.100s (see /docs)", path);
+	err_set(err, ERR_INVALID, "method %.20s not allowed; use %s", method, ret->allow);
 	err->sys = EOPNOTSUPP;
 	return -1;
 }

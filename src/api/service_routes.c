@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked without a key: whether it works, how much it works, how it is used. */
+/* Documentation, health and metrics. */
 #include "api/service_routes.h"
 
 #include <errno.h>
@@ -22,15 +22,14 @@
 
 enum { DIGEST = 32, TAG_BYTES = 16 };
 
-/* ---- documents: the same bytes as long as we run ------------------------------------------------
- */
+/* ---- documents ------------------------------------------------------------------------------- */
 
 static struct document {
 	const char *type;
 	size_t len;
 	char etag[2 * TAG_BYTES + 3];
-	char policy[512]; /* of the page */
-} documents[2]; /* as openapi_files has them */
+	char policy[512]; /* Content-Security-Policy of the page */
+} documents[2]; /* in the order of openapi_files */
 static pthread_once_t documents_once = PTHREAD_ONCE_INIT;
 
 static bool digest(const char *text, size_t len, unsigned char ret[DIGEST])
@@ -44,7 +43,7 @@ static bool digest(const char *text, size_t len, unsigned char ret[DIGEST])
 	return true;
 }
 
-/* What may run in the page is what is between these tags, and nothing that got in otherwise. */
+/* Allows exactly the content of these tags by its hash, so injected code cannot run. */
 static void add_hash(const char *page, const char *tag, char ret[static 80])
 {
 	char open[16], shut[16], text[BASE64_ENCODED(DIGEST) + 1] = "";
@@ -78,7 +77,7 @@ static void prepare_documents(void)
 
 		d->len = strlen(openapi_files[i]);
 		if (!digest(openapi_files[i], d->len, hash))
-			continue; /* then it is always sent */
+			continue; /* without an ETag it is always sent */
 		d->etag[0] = '"';
 		for (size_t b = 0; b < TAG_BYTES; b++, at += 2)
 			snprintf(d->etag + at, sizeof(d->etag) - at, "%02x", hash[b]);
@@ -129,7 +128,7 @@ int service_get_docs(struct api_call *c, struct err *err)
 	return reply_document(c, OPENAPI_DOCS);
 }
 
-/* ---- where everything is --------------------------------------------------------------------- */
+/* ---- index ----------------------------------------------------------------------------------- */
 
 static int get_index_page(struct api_call *c)
 {
@@ -137,9 +136,9 @@ static int get_index_page(struct api_call *c)
 	int n = snprintf(text, sizeof(text),
 			 "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
 			 "<meta name=color-scheme content=\"light dark\">\n<title>lodge</title>\n"
-			 "<h1>lodge %s</h1>\n<ul>\n<li><a href=/docs>how it is used</a>\n"
-			 "<li><a href=/openapi.json>the same for programs</a>\n"
-			 "<li><a href=/health>whether it works</a>\n</ul>\n</html>\n",
+			 "<h1>lodge %s</h1>\n<ul>\n<li><a href=/docs>API reference</a>\n"
+			 "<li><a href=/openapi.json>OpenAPI document</a>\n"
+			 "<li><a href=/health>Health</a>\n</ul>\n</html>\n",
 			 c->api->opts.version);
 
 	http_reply(c->rq, 200, "text/html; charset=utf-8", text, (size_t)n);
@@ -166,7 +165,7 @@ int service_get_index(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- metrics --------------------------------------------------------------------------------- */
 
 int service_get_metrics(struct api_call *c, struct err *err)
 {
@@ -187,7 +186,7 @@ static void put_part(struct json_out *j, const char *name, bool ok)
 	json_out_bool(j, "ok", ok);
 }
 
-static void put_room(struct json_out *j, const struct capacity_report *f)
+static void put_capacity(struct json_out *j, const struct capacity_report *f)
 {
 	put_part(j, "room", !f->max || f->active < f->max || f->idle);
 	json_out_u64(j, "active", f->active);
@@ -197,7 +196,7 @@ static void put_room(struct json_out *j, const struct capacity_report *f)
 	json_out_end(j);
 }
 
-/* When and of which kind; the sentence is in the log. */
+/* Time and code only; the log has the message. */
 static void put_last_error(struct json_out *j, struct api *a)
 {
 	int64_t at;
@@ -220,7 +219,7 @@ static void put_last_error(struct json_out *j, struct api *a)
 	json_out_end(j);
 }
 
-/* What is ready is counted as well as what is in use; 0 is no most. */
+/* `total` includes ready sandboxes; max 0 means unlimited. */
 static void put_pool(struct json_out *j, unsigned ready, const struct capacity_report *f)
 {
 	json_out_object(j, "pool");
@@ -231,7 +230,7 @@ static void put_pool(struct json_out *j, unsigned ready, const struct capacity_r
 	json_out_end(j);
 }
 
-/* What sessions of threads may have. */
+/* Settings of thread sessions. */
 static void put_config(struct json_out *j, const struct thread_config *t,
 		       const struct capacity_report *f)
 {
@@ -262,18 +261,18 @@ static void put_service(struct json_out *j, struct api *a, const struct capacity
 	engine_pool_state(a->opts.engine, &pool);
 	put_pool(j, pool.ready, f);
 	json_out_u64(j, "active_sessions", f->active);
-	json_out_bool(j, "redis_connected", false); /* nothing here needs one */
+	json_out_bool(j, "redis_connected", false); /* kept for clients that expect the field */
 	put_config(j, &a->opts.threads, f);
 }
 
-/* A keeper that ended is started again. */
+/* A keeper that is not running is restarted on demand, so it does not count. */
 static const char *why_not_ready(struct api *a, const struct engine_health *h)
 {
 	if (!h->store)
-		return "the store does not answer";
+		return "database is not responding";
 	if (!engine_is_ready(a->opts.engine))
-		return "it is starting";
-	return api_is_draining(a) ? "it is about to end" : NULL;
+		return "service is starting";
+	return api_is_draining(a) ? "service is shutting down" : NULL;
 }
 
 int service_get_health(struct api_call *c, struct err *err)
@@ -297,7 +296,7 @@ int service_get_health(struct api_call *c, struct err *err)
 	put_part(&j, "keeper", h.keeper);
 	health_put_error(&j, h.keeper, h.keeper_error);
 	json_out_end(&j);
-	put_room(&j, &f);
+	put_capacity(&j, &f);
 	json_out_end(&j);
 	health_put_start(c->engine, &j);
 	put_last_error(&j, c->api);
@@ -307,7 +306,7 @@ int service_get_health(struct api_call *c, struct err *err)
 	return api_reply(c, reason ? 503 : 200, &j, err);
 }
 
-/* Whether new work should be sent here. */
+/* For load balancers. */
 int service_get_ready(struct api_call *c, struct err *err)
 {
 	struct engine_health h;

@@ -20,19 +20,19 @@ void byte_ring_fini(struct ring *r)
 	*r = (struct ring){ 0 };
 }
 
-static size_t least(size_t a, size_t b)
+static size_t min_size(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
 size_t byte_ring_put(struct ring *r, const void *data, size_t len)
 {
-	size_t n = least(len, r->size - r->len), end, first;
+	size_t n = min_size(len, r->size - r->len), end, first;
 
 	if (!n)
 		return 0;
 	end = (r->start + r->len) % r->size;
-	first = least(n, r->size - end);
+	first = min_size(n, r->size - end);
 	memcpy(r->buf + end, data, first);
 	memcpy(r->buf, (const char *)data + first, n - first);
 	r->len += n;
@@ -41,11 +41,11 @@ size_t byte_ring_put(struct ring *r, const void *data, size_t len)
 
 size_t byte_ring_take(struct ring *r, void *buf, size_t size)
 {
-	size_t n = least(size, r->len), first;
+	size_t n = min_size(size, r->len), first;
 
 	if (!n)
 		return 0;
-	first = least(n, r->size - r->start);
+	first = min_size(n, r->size - r->start);
 	memcpy(buf, r->buf + r->start, first);
 	memcpy((char *)buf + first, r->buf, n - first);
 	r->start = (r->start + n) % r->size;

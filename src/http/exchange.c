@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request and its answer as the library's thread sees them. The library calls once with the
- * head, then with pieces of the body, then once with nothing more, and again after each time that
- * the connection was suspended: exactly where it was. An answer can be queued at the first and at
- * the last of these places only; at the first it ends the connection, if a body was to come. */
+/* Handles one request on the library's thread. The library calls once with the head, then with
+ * pieces of the body, then once more without data, and repeats a call after the connection was
+ * suspended. A response can be queued only in the first and in the last call; in the first it
+ * closes the connection if a body was announced. */
 #include "base/clock.h"
 #include "http/internal.h"
 
 #include <poll.h>
+#include <stdio.h>
 
-/* The only place that suspends. */
+/* The only place that suspends a connection. */
 static enum MHD_Result wait_worker(struct http_request *rq)
 {
 	rq->suspended = true;
@@ -41,7 +42,7 @@ bool http_is_gone(struct http_request *rq)
 	pthread_mutex_lock(&rq->lock);
 	gone = rq->gone || rq->cut || rq->server->ending;
 	if (!gone) {
-		/* The library does not look at a connection that waits. */
+		/* The library does not poll a suspended connection. */
 		p.fd = rq->conn->fd;
 		gone = poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 	}
@@ -54,20 +55,19 @@ bool http_is_ending(const struct http_request *rq)
 	return rq->server->ending;
 }
 
-/* ---- the end -----------------------------------------------------------------------------------
- */
+/* ---- completion ------------------------------------------------------------------------------ */
 
-static void account(struct http_request *rq)
+static void finish_accounting(struct http_request *rq)
 {
 	struct http_server *s = rq->server;
 
-	/* A caller who hung up before the answer has the status that is customary for it. */
+	/* 499, by convention: the client disconnected before the response. */
 	if (s->opts.log)
 		s->opts.log(s->opts.arg, rq, rq->status ? rq->status : 499, rq->bytes,
 			    clock_mono_us() - rq->started_us);
 	pthread_mutex_lock(&s->lock);
-	s->numbers.requests--;
-	s->numbers.total++;
+	s->metrics.requests--;
+	s->metrics.total++;
 	pthread_cond_broadcast(&s->change);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -76,7 +76,7 @@ static void http_unref(struct http_request *rq)
 {
 	if (--rq->refs)
 		return;
-	account(rq);
+	finish_accounting(rq);
 	http_request_free(rq);
 }
 
@@ -86,7 +86,7 @@ void http_ended(struct http_request *rq)
 
 	pthread_mutex_lock(&rq->lock);
 	if (!rq->answered)
-		http_error(rq, 500, "INTERNAL", "no answer", false);
+		http_error(rq, 500, "INTERNAL", "the handler sent no response", false);
 	rq->stream_end = true;
 	if (rq->stream && rq->phase == PHASE_ANSWER && !rq->gone)
 		http_conn_deadline(rq->conn, rq->out.len);
@@ -111,8 +111,8 @@ void http_on_completed(void *server, struct MHD_Connection *mhd, void **arg,
 	if (!rq)
 		return;
 	*arg = NULL;
-	/* After an upgrade the worker has ended, and the library holds a lock that comes after
-	 * ours. */
+	/* After an upgrade the worker has finished, and the library holds a lock that must be taken
+	 * after rq->lock. */
 	if (rq->upgraded_fd < 0) {
 		pthread_mutex_lock(&rq->lock);
 		rq->gone = true;
@@ -123,15 +123,14 @@ void http_on_completed(void *server, struct MHD_Connection *mhd, void **arg,
 	http_unref(rq);
 }
 
-/* ---- the way there ------------------------------------------------------------------------------
- */
+/* ---- from the head to the worker ------------------------------------------------------------- */
 
-/* http_on_request() does it, when it has let go of the lock: the library has one of its own for the
- * response, which it holds in http_on_read(). */
-static enum MHD_Result send_answer(struct http_request *rq)
+/* Marks the response as ready. http_on_request() queues it after releasing the lock: the library
+ * holds its own response lock in http_on_read(). */
+static enum MHD_Result send_response(struct http_request *rq)
 {
 	rq->phase = PHASE_ANSWER;
-	/* While a handler writes or has the socket, it keeps the time itself. */
+	/* While a handler streams or owns the socket, it enforces the deadline itself. */
 	if (rq->status == MHD_HTTP_SWITCHING_PROTOCOLS || (rq->stream && !rq->stream_end))
 		rq->conn->deadline_ms = 0;
 	else
@@ -139,26 +138,32 @@ static enum MHD_Result send_answer(struct http_request *rq)
 	return MHD_YES;
 }
 
-/* http_on_request() gives it to one, when it has let go of the lock: the worker need not wait. */
-static enum MHD_Result ask_worker(struct http_request *rq)
+/* Marks the request for a worker. http_on_request() submits it after releasing the lock, so the
+ * worker does not have to wait. */
+static enum MHD_Result request_worker(struct http_request *rq)
 {
 	rq->given = true;
 	rq->refs++;
 	return wait_worker(rq);
 }
 
-static void give(struct http_request *rq)
+static void submit(struct http_request *rq)
 {
+	char text[96];
+
 	if (!http_worker_submit(rq->server, rq))
 		return;
 	pthread_mutex_lock(&rq->lock);
 	rq->refs--;
 	rq->refused = rq->phase == PHASE_HEAD;
-	http_error(rq, 503, "OVERLOADED", "too many requests at once", true);
+	snprintf(text, sizeof(text),
+		 "more than %u requests in flight (setting: max_requests); retry later",
+		 rq->server->opts.max_requests);
+	http_error(rq, 503, "OVERLOADED", text, true);
 	pthread_mutex_unlock(&rq->lock);
 }
 
-static bool has_come(const struct http_request *rq)
+static bool body_has_arrived(const struct http_request *rq)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(rq->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
@@ -166,12 +171,12 @@ static bool has_come(const struct http_request *rq)
 	return info && http_conn_has(rq->conn, info->header_size + (uint64_t)rq->length);
 }
 
-/* A small body that has come already is read before a worker is asked for: it is then woken once,
- * and not for the head, the body and its end. Should some of it be missing nevertheless, the time
- * for it is kept as that for the head. */
+/* Reads a small body that has already arrived before it submits the request: the worker then wakes
+ * once, not for the head, the body and its end. If bytes are missing, the deadline of the head
+ * applies. */
 static bool read_ahead(struct http_request *rq)
 {
-	if (rq->chunked || rq->expect || rq->length > AHEAD_MAX || !has_come(rq) ||
+	if (rq->chunked || rq->expect || rq->length > AHEAD_MAX || !body_has_arrived(rq) ||
 	    byte_ring_init(&rq->in, (size_t)rq->length))
 		return false;
 	rq->want_body = true;
@@ -191,16 +196,16 @@ static void end_of_body(struct http_request *rq)
 	http_progressed(rq);
 }
 
-/* The body was announced and nothing of it read. */
-static enum MHD_Result step_head(struct http_request *rq)
+/* A body was announced, and nothing of it was read. */
+static enum MHD_Result advance_head(struct http_request *rq)
 {
 	if (rq->answered) {
 		if (rq->chunked || rq->expect || rq->length > DISCARD_SMALL)
-			return send_answer(rq);
+			return send_response(rq);
 		http_conn_deadline(rq->conn, (uint64_t)rq->length);
 	} else if (!rq->given) {
 		if (!read_ahead(rq))
-			return ask_worker(rq);
+			return request_worker(rq);
 	} else if (!rq->want_body) {
 		return wait_worker(rq);
 	}
@@ -208,22 +213,23 @@ static enum MHD_Result step_head(struct http_request *rq)
 	return MHD_YES;
 }
 
-static enum MHD_Result step(struct http_request *rq)
+static enum MHD_Result advance(struct http_request *rq)
 {
 	if (rq->refused && rq->phase == PHASE_HEAD)
-		return send_answer(rq);
+		return send_response(rq);
 	if (rq->phase == PHASE_HEAD && rq->has_body)
-		return step_head(rq);
+		return advance_head(rq);
 	if (rq->phase == PHASE_HEAD) {
-		/* An answer from here would end the connection; the next place comes at once. */
+		/* A response in this call would close the connection. The next call follows at
+		 * once. */
 		rq->phase = PHASE_WHOLE;
 		return MHD_YES;
 	}
 	if (rq->phase == PHASE_BODY)
 		end_of_body(rq);
 	if (!rq->given && !rq->answered)
-		return ask_worker(rq);
-	return rq->answered ? send_answer(rq) : wait_worker(rq);
+		return request_worker(rq);
+	return rq->answered ? send_response(rq) : wait_worker(rq);
 }
 
 static enum MHD_Result take_body(struct http_request *rq, const char *data, size_t *size)
@@ -243,7 +249,7 @@ static enum MHD_Result take_body(struct http_request *rq, const char *data, size
 	return *size ? wait_worker(rq) : MHD_YES;
 }
 
-static void refuse(struct http_request *rq, unsigned status, const char *why)
+static void reject(struct http_request *rq, unsigned status, const char *why)
 {
 	pthread_mutex_lock(&rq->lock);
 	http_error(rq, status, status == 503 ? "UNAVAILABLE" : "INVALID", why, status == 503);
@@ -251,7 +257,7 @@ static void refuse(struct http_request *rq, unsigned status, const char *why)
 	pthread_mutex_unlock(&rq->lock);
 }
 
-static void admit(struct http_request *rq)
+static void run_admit(struct http_request *rq)
 {
 	const struct http_opts *o = &rq->server->opts;
 	int status = o->admit ? o->admit(o->arg, rq) : 0;
@@ -266,8 +272,8 @@ static void admit(struct http_request *rq)
 	pthread_mutex_unlock(&rq->lock);
 }
 
-static struct http_request *begin(struct http_server *s, struct MHD_Connection *mhd,
-				  const char *url, const char *method, const char *version)
+static struct http_request *begin_request(struct http_server *s, struct MHD_Connection *mhd,
+					  const char *url, const char *method, const char *version)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -285,11 +291,11 @@ static struct http_request *begin(struct http_server *s, struct MHD_Connection *
 	c->deadline_ms = 0;
 	status = http_read_head(rq, method, url, c->target, version, &why);
 	if (status)
-		refuse(rq, status, why);
+		reject(rq, status, why);
 	else if (s->draining)
-		refuse(rq, 503, "the server is about to end");
+		reject(rq, 503, "server is shutting down");
 	else
-		admit(rq);
+		run_admit(rq);
 	return rq;
 }
 
@@ -303,22 +309,22 @@ enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const 
 	bool given;
 
 	if (!rq)
-		*arg = rq = begin(server, mhd, url, method, version);
+		*arg = rq = begin_request(server, mhd, url, method, version);
 	if (!rq)
 		return MHD_NO;
-	if (rq->no_room) {
+	if (rq->no_memory) {
 		http_conn_too_large(rq->conn, mhd);
 		return MHD_NO;
 	}
 	pthread_mutex_lock(&rq->lock);
 	given = rq->given;
-	r = *size ? take_body(rq, data, size) : step(rq);
+	r = *size ? take_body(rq, data, size) : advance(rq);
 	if (rq->phase == PHASE_ANSWER)
 		response = steal_ptr(&rq->response);
 	given = rq->given && !given;
 	pthread_mutex_unlock(&rq->lock);
 	if (given)
-		give(rq);
+		submit(rq);
 	if (response) {
 		r = MHD_queue_response(mhd, rq->status, response);
 		MHD_destroy_response(response);
@@ -330,12 +336,12 @@ ssize_t http_broken(struct http_request *rq)
 {
 	if (rq->conn->open_end)
 		http_conn_cut(rq->conn);
-	/* The library may forget a connection that it ended here, until its time has passed. */
+	/* The library may keep a connection it ended here until its timeout. */
 	MHD_set_connection_option(rq->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 1U);
 	return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
-/* The library wants more of a stream; it suspends here too, by the same one place. */
+/* The library asks for more of a stream. It suspends through wait_worker() too. */
 ssize_t http_on_read(void *arg, uint64_t pos, char *buf, size_t max)
 {
 	struct http_request *rq = arg;
@@ -346,7 +352,7 @@ ssize_t http_on_read(void *arg, uint64_t pos, char *buf, size_t max)
 	n = (ssize_t)byte_ring_take(&rq->out, buf, max);
 	rq->bytes += (uint64_t)n;
 	if (n) {
-		if (rq->out.len <= rq->out.size / 2) /* not for each piece: it is small */
+		if (rq->out.len <= rq->out.size / 2) /* not for every small piece */
 			http_progressed(rq);
 	} else if (rq->stream_end || rq->cut || rq->aborted) {
 		n = rq->cut || rq->aborted ? http_broken(rq) : MHD_CONTENT_READER_END_OF_STREAM;

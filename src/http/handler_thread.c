@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads for handlers: made when they are needed, kept for a moment, then ended. */
+/* Worker threads for handlers: started on demand, kept for a moment, then ended. */
 #include "http/internal.h"
 
 enum { LINGER_MS = 5000 };
@@ -24,7 +24,7 @@ static struct http_request *next_request(struct http_server *s)
 	return rq;
 }
 
-/* Locked: NULL when there was nothing to do for long enough. */
+/* Locked. NULL: idle for too long. */
 static struct http_request *await_request(struct http_server *s)
 {
 	struct http_request *rq;
@@ -38,7 +38,7 @@ static struct http_request *await_request(struct http_server *s)
 	return rq;
 }
 
-static void *work(void *arg)
+static void *run_worker(void *arg)
 {
 	struct http_server *s = arg;
 	struct http_request *rq;
@@ -66,7 +66,7 @@ static void add_worker(struct http_server *s)
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (!pthread_create(&thread, &attr, work, s))
+	if (!pthread_create(&thread, &attr, run_worker, s))
 		s->workers++;
 	pthread_attr_destroy(&attr);
 }
@@ -79,7 +79,7 @@ int http_worker_submit(struct http_server *s, struct http_request *rq)
 	if (!s->ending && s->busy + s->queued < s->opts.max_requests) {
 		if (s->idle <= s->queued)
 			add_worker(s);
-		/* Without a new thread it has to wait for an old one. */
+		/* If the thread could not be started, an existing one takes the request. */
 		if (s->workers) {
 			rq->next = NULL;
 			*(s->last ? &s->last->next : &s->first) = rq;
@@ -89,7 +89,7 @@ int http_worker_submit(struct http_server *s, struct http_request *rq)
 		}
 	}
 	pthread_mutex_unlock(&s->lock);
-	if (!r) /* whom it wakes finds the lock free */
+	if (!r) /* signal after unlocking, so the worker does not block */
 		pthread_cond_signal(&s->work);
 	return r;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request, as a handler sees it: what was asked, and the one answer to it. A handler runs on a
- * thread of its own and may block; it answers exactly once, by one http_reply*() or by a stream.
- * Strings are good until it returns. */
+/* A request as its handler sees it. A handler runs on its own thread and may block. It responds
+ * exactly once, with http_reply*() or a stream. Strings are valid until it returns. */
 #ifndef LODGE_HTTP_HTTP_REQUEST_H
 #define LODGE_HTTP_HTTP_REQUEST_H
 
@@ -15,21 +14,22 @@
 
 struct http_request;
 
-/* ---- what was asked ---------------------------------------------------------------------------
- */
+/* ---- request --------------------------------------------------------------------------------- */
 
 const char *http_method(const struct http_request *rq);
-/* As it came, still encoded, without the query. */
+/* The path as received: percent-encoded, without the query. */
 const char *http_path(const struct http_request *rq);
-/* Decoded; NULL if there is none. A name that came twice is refused before any handler runs. */
+/* The decoded value of a query parameter, or NULL. Requests with a repeated parameter are rejected
+ * before any handler runs. */
 const char *http_query(const struct http_request *rq, const char *name);
-/* Every parameter in the order in which it came, until fn returns other than 0. */
+/* Calls fn for each parameter in order, until it returns non-zero. */
 typedef int http_pair_fn(void *arg, const char *name, const char *value);
 int http_query_each(const struct http_request *rq, http_pair_fn *fn, void *arg);
-/* Names in any case; NULL if there is none. */
+/* Case-insensitive; NULL if the header is missing. */
 const char *http_header(const struct http_request *rq, const char *name);
-const char *http_id(const struct http_request *rq); /* X-Request-Id: the caller's, or a new one */
-const char *http_peer(const struct http_request *rq); /* the caller's address, or "unix" */
+const char *
+http_id(const struct http_request *rq); /* X-Request-Id of the request, or a generated one */
+const char *http_peer(const struct http_request *rq); /* the client's address, or "unix" */
 
 bool http_is_tls(const struct http_request *rq);
 
@@ -38,46 +38,44 @@ bool http_is_tls(const struct http_request *rq);
 void http_put_context(struct http_request *rq, void *context, void (*release)(void *context));
 void *http_take_context(struct http_request *rq); /* NULL: none */
 
-/* The length that was announced; -1: none was. */
+/* Content-Length; -1: not given. */
 int64_t http_body_length(const struct http_request *rq);
-/* The whole body, at most max bytes (more is ERR_LIMIT); ends with a NUL that does not count. Good
- * until the handler returns. */
+/* Reads the whole body, at most max bytes (otherwise ERR_LIMIT). The text ends with a NUL that is
+ * not counted, and is valid until the handler returns. */
 int http_body(struct http_request *rq, size_t max, const char **ret, size_t *ret_len,
 	      struct err *err);
-/* Or piece by piece: up to size bytes; 0 at the end, -1 when the caller vanished or is too slow.
- * The answer to a body that was read in part goes out when the rest has come and been thrown away:
- * at most 16 MB, else the connection ends without it. One that was not begun is not asked for. */
+/* Reads up to size bytes of the body; 0 at its end, -1 if the client disconnected or is too slow.
+ * If the body was read partially, the response is sent after the rest was received and discarded,
+ * at most 1 GiB. A body that was never read is not requested. */
 ssize_t http_body_read(struct http_request *rq, void *buf, size_t size, struct err *err);
 
-/* ---- the answer ---------------------------------------------------------------------------------
- */
+/* ---- response -------------------------------------------------------------------------------- */
 
-/* Before the answer; a name may be added once, the last value counts. */
+/* Call it before the response. A second value for a name replaces the first. */
 void http_set_header(struct http_request *rq, const char *name, const char *value);
-/* The body of an error: its details, to be filled in between, are an object that is open. */
+/* Writes the body of an error. The caller fills in `details` before http_error_end(). */
 void http_error_begin(struct json_out *j, const char *code, const char *message, bool retryable);
 void http_error_end(struct json_out *j);
-/* data is copied; NULL with len 0: no body. HEAD sends the same head. */
+/* Copies data. NULL with len 0: no body. HEAD sends the same headers. */
 void http_reply(struct http_request *rq, unsigned status, const char *type, const void *data,
 		size_t len);
-/* len bytes of a regular file from offset on; takes over fd. When the file turns out to be shorter
- * the connection ends early, as the announced length tells the reader. */
+/* Sends len bytes of a regular file and takes over fd. If the file turns out to be shorter, the
+ * connection is closed early. */
 void http_reply_fd(struct http_request *rq, unsigned status, const char *type, int fd,
 		   uint64_t offset, uint64_t len);
-/* A body of unknown length. Writing waits for a reader that is slow, and is -1 when he is gone (or
- * did not read for too long): the handler then ends what it does. */
+/* A body of unknown length. Writing blocks while the client reads slowly, and returns -1 if it
+ * disconnected or made no progress for too long. */
 int http_stream_begin(struct http_request *rq, unsigned status, const char *type);
 int http_stream_write(struct http_request *rq, const void *data, size_t len);
-/* What was to be sent cannot be made: the reader gets what was written and then a body that is
- * broken off, never one that looks complete. Nothing can be written afterwards. Without effect
- * before http_stream_begin(). */
+/* Ends a stream so that the client sees a truncated body, never one that looks complete. Nothing
+ * can be written afterwards. No effect before http_stream_begin(). */
 void http_stream_abort(struct http_request *rq);
-/* The caller hung up (also if he only closed his half), or the server is about to end. */
+/* The client disconnected or closed its sending half, or the server is shutting down. */
 bool http_is_gone(struct http_request *rq);
-bool http_is_ending(const struct http_request *rq); /* only the latter */
-/* The connection becomes a WebSocket or the like: *ret_fd is the socket, the caller's, blocking;
- * when the server ends it is shut down. What is to be sent must be, before the handler returns;
- * the answer has been sent. Bytes that came early are in extra (good until the handler returns). */
+bool http_is_ending(const struct http_request *rq); /* the server is shutting down */
+/* Turns the connection into another protocol, such as WebSocket. *ret_fd is a blocking socket owned
+ * by the caller; it is shut down with the server. The 101 response was sent. Send everything before
+ * the handler returns. `extra` has bytes that arrived early, valid until the handler returns. */
 int http_upgrade(struct http_request *rq, const char *protocol, int *ret_fd, const void **ret_extra,
 		 size_t *ret_extra_len, struct err *err);
 

@@ -42,15 +42,15 @@ static struct addrinfo *parse_address(const char *address, struct err *err)
 	host[len] = '\0';
 	if (getaddrinfo(host, colon + 1, &hints, &all)) {
 		err_set(err, ERR_INVALID,
-			"'%s' is not ADDRESS:PORT: the address must be a number, like 127.0.0.1",
+			"'%s' is not ADDRESS:PORT: the address must be numeric, such as 127.0.0.1",
 			address);
 		return NULL;
 	}
 	return all;
 }
 
-/* With the port that the kernel chose. */
-static void say_address(int fd, char *ret, size_t size)
+/* Reports the port chosen by the kernel. */
+static void print_address(int fd, char *ret, size_t size)
 {
 	struct sockaddr_storage sa = { 0 };
 	socklen_t len = sizeof(sa);
@@ -74,16 +74,16 @@ static int listen_tcp(const char *address, int *ret_fd, char *ret, size_t size, 
 	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
 	    bind(fd, ai->ai_addr, ai->ai_addrlen) || listen(fd, BACKLOG))
-		r = err_sys(err, errno, "listening on %s", address);
+		r = err_sys(err, errno, "listen on %s", address);
 	freeaddrinfo(ai);
 	if (r)
 		return -1;
-	say_address(fd, ret, size);
+	print_address(fd, ret, size);
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
 
-/* A socket file that nobody listens on is left over. Anything else in the way stays. */
+/* Removes a stale socket file without a listener. Any other file stays. */
 static int remove_stale(const struct sockaddr_un *sa, struct err *err)
 {
 	auto_close int fd = -1;
@@ -92,13 +92,13 @@ static int remove_stale(const struct sockaddr_un *sa, struct err *err)
 	if (lstat(sa->sun_path, &st))
 		return errno == ENOENT ? 0 : err_sys(err, errno, "%s", sa->sun_path);
 	if (!S_ISSOCK(st.st_mode))
-		return err_set(err, ERR_CONFLICT, "%s is in the way", sa->sun_path);
+		return err_set(err, ERR_CONFLICT, "%s exists and is not a socket", sa->sun_path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return err_sys(err, errno, "socket");
 	if (!connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) || errno != ECONNREFUSED)
-		return err_set(err, ERR_CONFLICT, "somebody listens on %s already", sa->sun_path);
-	return unlink(sa->sun_path) ? err_sys(err, errno, "removing %s", sa->sun_path) : 0;
+		return err_set(err, ERR_CONFLICT, "%s is in use by another process", sa->sun_path);
+	return unlink(sa->sun_path) ? err_sys(err, errno, "remove %s", sa->sun_path) : 0;
 }
 
 static int check_path(const char *path, struct err *err)
@@ -106,7 +106,7 @@ static int check_path(const char *path, struct err *err)
 	if (!*path)
 		return err_set(err, ERR_INVALID, "'unix:' without a path");
 	if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-		return err_set(err, ERR_INVALID, "'unix:%s' is too long for a socket", path);
+		return err_set(err, ERR_INVALID, "'unix:%s' is too long for a socket path", path);
 	return 0;
 }
 
@@ -124,13 +124,14 @@ static int listen_unix(const char *path, mode_t mode, int *ret_fd, char **ret_pa
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return err_sys(err, errno, "socket");
-	/* bind() makes the file with these bits, so that it is never open to more than it says. */
+	/* bind() creates the file with this mode, so it is never more accessible than configured.
+	 */
 	if (fchmod(fd, mode) || bind(fd, (struct sockaddr *)&sa, sizeof(sa)))
-		return err_sys(err, errno, "listening on %s", path);
-	/* The umask took some away; giving them back opens nothing too early. */
+		return err_sys(err, errno, "listen on %s", path);
+	/* The umask removed bits; restoring them now opens nothing too early. */
 	copy = strdup(path);
 	if (!copy || chmod(path, mode) || listen(fd, BACKLOG)) {
-		err_sys(err, errno, "listening on %s", path);
+		err_sys(err, errno, "listen on %s", path);
 		unlink(path);
 		free(copy);
 		return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body, read by the handler. The library's thread fills a small buffer and stops reading while
- * it is full, so that a fast caller waits for a slow handler. */
+/* The body of a request. The library's thread fills a small buffer and stops reading while it is
+ * full, so a fast client waits for a slow handler. */
 #include "base/clock.h"
 #include "http/internal.h"
 
@@ -9,8 +9,8 @@
 
 enum { SLICE_MS = 500 };
 
-/* The library may miss the end of a connection that comes together with bytes. */
-static bool is_dry(int fd)
+/* The library may miss the end of a connection if bytes arrive with it. */
+static bool is_half_closed(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
 	int left = 0;
@@ -34,7 +34,7 @@ int http_waited(struct http_request *rq, uint64_t bytes, bool reading)
 	while (!rq->gone && !rq->cut && rq->moves == moves && !dry && ms < slow_ms) {
 		http_cond_wait(&rq->cond, &rq->lock, SLICE_MS);
 		ms = (clock_mono_us() - since) / 1000;
-		dry = reading && rq->moves == moves && is_dry(rq->conn->fd);
+		dry = reading && rq->moves == moves && is_half_closed(rq->conn->fd);
 	}
 	rq->waited_ms += ms;
 	if (rq->gone || rq->cut)
@@ -57,17 +57,18 @@ static int begin_body(struct http_request *rq)
 	return 0;
 }
 
-/* Locked: until there is something, or the end. */
+/* Locked: waits for data or the end. */
 static int await_body(struct http_request *rq, struct err *err)
 {
 	if (begin_body(rq))
 		return err_set(err, ERR_LIMIT, "out of memory for the body");
 	while (!rq->in.len && rq->has_body && !rq->body_end) {
 		if (rq->answered)
-			return err_set(err, ERR_INTERNAL, "the body is read after the answer");
+			return err_set(err, ERR_INTERNAL, "body read after the response");
 		if (http_waited(rq, rq->body_bytes, true))
-			return rq->cut ? err_set(err, ERR_TIMEOUT, "the body did not come in time")
-				       : err_set(err, ERR_UNAVAILABLE, "the caller is gone");
+			return rq->cut ? err_set(err, ERR_TIMEOUT,
+						 "timed out while reading the body")
+				       : err_set(err, ERR_UNAVAILABLE, "client disconnected");
 	}
 	return 0;
 }
@@ -79,7 +80,7 @@ ssize_t http_body_read(struct http_request *rq, void *buf, size_t size, struct e
 	pthread_mutex_lock(&rq->lock);
 	if (!await_body(rq, err)) {
 		n = (ssize_t)byte_ring_take(&rq->in, buf, size);
-		/* Not for every small piece: waking costs more than copying. */
+		/* Not for every small piece: a wakeup costs more than copying. */
 		if (rq->phase == PHASE_BODY && rq->in.len <= rq->in.size / 2)
 			http_wake(rq);
 	}
@@ -94,7 +95,7 @@ int http_body(struct http_request *rq, size_t max, const char **ret, size_t *ret
 	ssize_t n;
 
 	if (rq->length >= 0 && (uint64_t)rq->length > max)
-		return err_set(err, ERR_LIMIT, "the body has more than %zu bytes", max);
+		return err_set(err, ERR_LIMIT, "body: larger than %zu bytes", max);
 	do {
 		if (cap - len < 2) {
 			size_t more = cap	       ? cap * 2
@@ -112,7 +113,7 @@ int http_body(struct http_request *rq, size_t max, const char **ret, size_t *ret
 			return -1;
 		len += (size_t)n;
 		if (len > max)
-			return err_set(err, ERR_LIMIT, "the body has more than %zu bytes", max);
+			return err_set(err, ERR_LIMIT, "body: larger than %zu bytes", max);
 	} while (n);
 	rq->whole[len] = '\0';
 	*ret = rq->whole;

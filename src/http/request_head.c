@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of a request, copied out of the library, so that the handler's thread can look at it
- * without it. What could be read in two ways is refused here. */
+/* Parses the head of a request and copies it, so the handler's thread can use it without the
+ * library. Ambiguous requests are rejected here. */
 #include "http/internal.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 
-/* Headers of which a second one would make the request mean two things. */
+/* Headers that must be unique: a second one would make the request ambiguous. */
 static const char *const single[] = {
 	"Host",		  "Content-Length", "Transfer-Encoding", "Content-Type", "Authorization",
 	"X-Api-Key",	  "Expect",	    "X-Request-Id",	 "Range",	 "If-Match",
@@ -20,12 +20,12 @@ static const char *const single[] = {
 	"Sec-Fetch-Site",
 };
 
-/* The head lies in the library's memory as it came, only the ends of words and lines are NULs now.
- * `end` is where the last word ended. */
+/* The head is in the library's memory as received, except that words and lines end with NULs. `end`
+ * is the end of the last word. */
 struct copy {
 	struct http_request *rq;
 	size_t size, n;
-	size_t cost; /* of memory, beside the text */
+	size_t cost; /* memory in addition to the text */
 	char *at;
 	uintptr_t end;
 	bool bad;
@@ -59,17 +59,16 @@ size_t http_parts_cost(const char *s, size_t len, char between)
 	return n * PAIR_COST;
 }
 
-static enum MHD_Result measure(void *arg, enum MHD_ValueKind kind, const char *name,
-			       size_t name_len, const char *value, size_t value_len)
+static enum MHD_Result measure_header(void *arg, enum MHD_ValueKind kind, const char *name,
+				      size_t name_len, const char *value, size_t value_len)
 {
 	struct copy *c = arg;
 
 	(void)kind;
 	c->n++;
-	/* A line ends with two bytes and the next one follows. The library takes bare line feeds, a
-	 * NUL for the end of a value, and a folded line for a part of the name: others would not. A
-	 * NUL in the place of a CR cannot be told from it any more.
-	 */
+	/* A line ends with two bytes, directly followed by the next. The library also accepts bare
+	 * line feeds, a NUL as the end of a value, and folded lines as part of a name; other
+	 * parsers do not. A NUL in place of a CR cannot be detected here. */
 	c->bad |= (uintptr_t)name != c->end + 2;
 	c->end = (uintptr_t)value + value_len;
 	c->size += name_len + value_len + 4;
@@ -91,8 +90,8 @@ static char *add_text(struct copy *c, const char *s, size_t len)
 	return start;
 }
 
-static enum MHD_Result take(void *arg, enum MHD_ValueKind kind, const char *name, size_t name_len,
-			    const char *value, size_t value_len)
+static enum MHD_Result copy_header(void *arg, enum MHD_ValueKind kind, const char *name,
+				   size_t name_len, const char *value, size_t value_len)
 {
 	struct copy *c = arg;
 	struct pair *p = &c->rq->headers[c->rq->nheaders++];
@@ -103,7 +102,7 @@ static enum MHD_Result take(void *arg, enum MHD_ValueKind kind, const char *name
 	return MHD_YES;
 }
 
-static bool is_double(const struct http_request *rq, const char *name)
+static bool occurs_twice(const struct http_request *rq, const char *name)
 {
 	unsigned n = 0;
 
@@ -112,21 +111,21 @@ static bool is_double(const struct http_request *rq, const char *name)
 	return n > 1;
 }
 
-/* How long the body is: one length, or chunks, or none. */
+/* The body has one length, or chunks, or there is none. */
 static unsigned check_body(struct http_request *rq, bool old, const char **why)
 {
 	const char *length = http_header(rq, "Content-Length");
 	const char *coding = http_header(rq, "Transfer-Encoding");
 	const char *expect = http_header(rq, "Expect");
 
-	*why = "Content-Length and Transfer-Encoding do not agree";
+	*why = "Content-Length and Transfer-Encoding conflict";
 	if (coding && (length || old || strcasecmp(coding, "chunked") != 0))
 		return 400;
-	*why = "Content-Length is not a number";
+	*why = "Content-Length: must be a number";
 	if (length &&
 	    (!*length || strspn(length, "0123456789") != strlen(length) || strlen(length) > 18))
 		return 400;
-	*why = "Expect is not 100-continue";
+	*why = "Expect: must be 100-continue";
 	if (expect && strcasecmp(expect, "100-continue") != 0)
 		return 417;
 	rq->chunked = coding != NULL;
@@ -138,7 +137,7 @@ static unsigned check_body(struct http_request *rq, bool old, const char **why)
 
 static unsigned check_target(const char *target, const char **why)
 {
-	*why = "the request target is not a path";
+	*why = "request target: must be a path";
 	if (target[0] != '/' || strchr(target, '#'))
 		return 400;
 	for (const char *s = target; *s; s++) {
@@ -180,7 +179,7 @@ static int copy_head(struct http_request *rq, struct copy *c, const char *method
 	rq->path = add_text(c, target, q ? (size_t)(q - target) : strlen(target));
 	*ret_query = add_text(c, q ? q + 1 : "", q ? strlen(q + 1) : 0);
 	rq->is_head = !strcmp(method, "HEAD");
-	MHD_get_connection_values_n(rq->mhd, MHD_HEADER_KIND, take, c);
+	MHD_get_connection_values_n(rq->mhd, MHD_HEADER_KIND, copy_header, c);
 	return 0;
 }
 
@@ -191,27 +190,28 @@ static unsigned check_head(struct http_request *rq, const char *version, char *q
 	unsigned status;
 
 	rq->old = old;
-	*why = "HTTP/1.1 is spoken here";
+	*why = "unsupported HTTP version; use HTTP/1.1";
 	if (!old && strcmp(version, "HTTP/1.1") != 0)
 		return 505;
 	for (size_t i = 0; i < ARRAY_LEN(single); i++) {
-		*why = "a header that may come once came twice";
-		if (is_double(rq, single[i]))
+		*why = "a header that must be unique occurs twice";
+		if (occurs_twice(rq, single[i]))
 			return 400;
 	}
-	*why = "Host is missing";
+	*why = "Host: missing";
 	if (!old && !http_header(rq, "Host"))
 		return 400;
 	status = check_body(rq, old, why);
 	if (status)
 		return status;
-	*why = "the query is malformed or has a name twice";
+	*why = "query: malformed, or a parameter occurs twice";
 	return http_parse_query(query, &rq->query, &rq->nquery) ? 0 : 400;
 }
 
-/* Method, target and version are one space apart, and after the headers comes an empty line. */
-static bool is_whole(struct http_request *rq, const char *method, const char *url,
-		     const char *target, const char *version, uintptr_t end)
+/* Checks that single spaces separate method, target and version, and that an empty line ends the
+ * headers. */
+static bool is_well_formed(struct http_request *rq, const char *method, const char *url,
+			   const char *target, const char *version, uintptr_t end)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(rq->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
@@ -228,8 +228,8 @@ unsigned http_read_head(struct http_request *rq, const char *method, const char 
 	unsigned status;
 	char *query;
 
-	MHD_get_connection_values_n(rq->mhd, MHD_HEADER_KIND, measure, &c);
-	c.bad |= !is_whole(rq, method, url, target, version, c.end);
+	MHD_get_connection_values_n(rq->mhd, MHD_HEADER_KIND, measure_header, &c);
+	c.bad |= !is_well_formed(rq, method, url, target, version, c.end);
 	if (copy_head(rq, &c, method, target, &query)) {
 		*ret_why = "out of memory";
 		return 503;
@@ -237,14 +237,14 @@ unsigned http_read_head(struct http_request *rq, const char *method, const char 
 	choose_id(rq);
 	c.size += strlen(target);
 	c.cost += strchr(target, '?') ? http_parts_cost(target, strlen(target), '&') : 0;
-	rq->no_room = c.size + c.cost > rq->server->opts.max_head + HEAD_EXTRA / 2;
-	*ret_why = "the request target is too long";
+	rq->no_memory = c.size + c.cost > rq->server->opts.max_head + HEAD_EXTRA / 2;
+	*ret_why = "request target too long";
 	if (strlen(target) > rq->server->opts.max_head)
 		return 414;
-	*ret_why = "the head is too large";
+	*ret_why = "request headers too large (setting: max_head)";
 	if (c.n > HEADERS_MAX || c.size + c.cost > rq->server->opts.max_head)
 		return 431;
-	*ret_why = "the head is malformed";
+	*ret_why = "malformed request headers";
 	if (c.bad || !is_name(method, strlen(method)))
 		return 400;
 	status = check_target(target, ret_why);
@@ -270,7 +270,7 @@ struct http_request *http_request_new(struct http_server *s, struct conn *c,
 	pthread_mutex_init(&rq->lock, NULL);
 	http_cond_init(&rq->cond);
 	pthread_mutex_lock(&s->lock);
-	s->numbers.requests++;
+	s->metrics.requests++;
 	pthread_mutex_unlock(&s->lock);
 	return rq;
 }
@@ -347,7 +347,7 @@ const char *http_peer(const struct http_request *rq)
 	return rq->peer;
 }
 
-/* Of a socket file there is none. */
+/* Unix sockets have no TLS. */
 bool http_is_tls(const struct http_request *rq)
 {
 	return rq->server->cert && strcmp(rq->peer, "unix") != 0;

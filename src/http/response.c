@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer, made by the handler and sent by the library's thread. */
+/* Responses: created by the handler, sent by the library's thread. */
 #include "http/internal.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/vec.h"
 
-enum { FILE_BLOCK = 128 << 10 }; /* of each file that is being sent */
+enum { FILE_BLOCK = 128 << 10 }; /* buffer of each file being sent */
 
 /* ---- headers ------------------------------------------------------------------------------------
  */
@@ -43,20 +43,19 @@ static void add_headers(struct http_request *rq, struct MHD_Response *response, 
 	if (type)
 		MHD_add_response_header(response, "Content-Type", type);
 	MHD_add_response_header(response, "X-Request-Id", rq->id);
-	/* The library refuses what would break the head in two. */
+	/* The library rejects values that would split the head. */
 	for (size_t i = 0; i < rq->nset; i++)
 		MHD_add_response_header(response, rq->set[i].name, rq->set[i].value);
-	/* Else it sends the end of the chunks where none were asked for. */
+	/* Otherwise the library sends the end of a chunked body for HEAD. */
 	if (rq->stream && rq->is_head)
 		MHD_set_response_options(response, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
 	if (rq->server->draining)
 		MHD_add_response_header(response, "Connection", "close");
 }
 
-/* ---- answers ------------------------------------------------------------------------------------
- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
-/* What is still to be read before the answer can go. */
+/* Bytes of the body to discard before the response is sent. */
 static uint64_t rest_of_body(const struct http_request *rq)
 {
 	uint64_t rest = rq->chunked ? DISCARD_SMALL : (uint64_t)rq->length - rq->body_bytes;
@@ -64,9 +63,9 @@ static uint64_t rest_of_body(const struct http_request *rq)
 	return rest < DISCARD_MAX ? rest : DISCARD_MAX;
 }
 
-/* Locked. Takes over the response; NULL is lack of memory, and then there is an empty one. */
-static int put_answer(struct http_request *rq, unsigned status, const char *type,
-		      struct MHD_Response *response, uint64_t bytes)
+/* Locked. Takes over the response. NULL (out of memory) sends an empty 500. */
+static int put_response(struct http_request *rq, unsigned status, const char *type,
+			struct MHD_Response *response, uint64_t bytes)
 {
 	if (!response) {
 		status = 500;
@@ -92,7 +91,7 @@ static int put_answer(struct http_request *rq, unsigned status, const char *type
 	return 0;
 }
 
-/* It does not write to what it is to copy, but does not say so. */
+/* The library copies the data and does not write to it, but its parameter is not const. */
 static struct MHD_Response *from_copy(const void *data, size_t len)
 {
 	union {
@@ -110,7 +109,7 @@ void http_reply(struct http_request *rq, unsigned status, const char *type, cons
 	struct MHD_Response *response = from_copy(data, len);
 
 	pthread_mutex_lock(&rq->lock);
-	put_answer(rq, status, type, response, len);
+	put_response(rq, status, type, response, len);
 	pthread_mutex_unlock(&rq->lock);
 }
 
@@ -145,15 +144,15 @@ void http_error(struct http_request *rq, unsigned status, const char *code, cons
 	json_out_fini(&j);
 	if (status == 503)
 		http_set_header(rq, "Retry-After", "1");
-	put_answer(rq, status, "application/json", from_copy(text, len), len);
+	put_response(rq, status, "application/json", from_copy(text, len), len);
 }
 
 /* ---- files --------------------------------------------------------------------------------------
  */
 
-/* Of the response alone, which may outlive the request. */
+/* Owned by the response, which may outlive the request. */
 struct file {
-	struct http_request *rq; /* good as long as the library reads */
+	struct http_request *rq; /* valid while the library reads */
 	int fd;
 	uint64_t from, len;
 };
@@ -166,9 +165,8 @@ static void file_free(void *arg)
 	free(f);
 }
 
-/* By reading, not by sendfile(): there the library waits for the rest of a file that became
- * shorter, and for ever. A block is taken when the one before it has been sent, so that each has a
- * time of its own. */
+/* Uses read(), not sendfile(): with that, the library waits forever for the rest of a file that
+ * shrank. A block is read after the previous one was sent, so each has its own deadline. */
 static ssize_t on_read_file(void *arg, uint64_t pos, char *buf, size_t max)
 {
 	struct file *f = arg;
@@ -185,7 +183,7 @@ static ssize_t on_read_file(void *arg, uint64_t pos, char *buf, size_t max)
 	return n;
 }
 
-/* Takes over fd, if there is something to read. */
+/* Takes over fd on success. */
 static struct MHD_Response *from_file(struct http_request *rq, int fd, uint64_t offset,
 				      uint64_t len)
 {
@@ -209,7 +207,7 @@ void http_reply_fd(struct http_request *rq, unsigned status, const char *type, i
 	if (!len || !response)
 		close(fd);
 	pthread_mutex_lock(&rq->lock);
-	put_answer(rq, status, type, response, 0);
+	put_response(rq, status, type, response, 0);
 	pthread_mutex_unlock(&rq->lock);
 }
 
@@ -228,7 +226,7 @@ int http_stream_begin(struct http_request *rq, unsigned status, const char *type
 		rq->stream = true;
 		rq->conn->open_end = rq->old;
 		rq->waited_ms = 0;
-		r = put_answer(rq, status, type, response, 0);
+		r = put_response(rq, status, type, response, 0);
 	} else if (response) {
 		MHD_destroy_response(response);
 	}
@@ -260,7 +258,7 @@ int http_stream_write(struct http_request *rq, const void *data, size_t len)
 	return r;
 }
 
-/* What was written still goes out, then the connection ends where a chunk should follow. */
+/* What was written is sent, then the connection ends where a chunk should follow. */
 void http_stream_abort(struct http_request *rq)
 {
 	pthread_mutex_lock(&rq->lock);
@@ -273,8 +271,7 @@ void http_stream_abort(struct http_request *rq)
 	pthread_mutex_unlock(&rq->lock);
 }
 
-/* ---- other protocols ----------------------------------------------------------------------------
- */
+/* ---- upgrades -------------------------------------------------------------------------------- */
 
 static void on_upgraded(void *arg, struct MHD_Connection *mhd, void *con_cls, const char *extra,
 			size_t extra_len, MHD_socket fd, struct MHD_UpgradeResponseHandle *handle)
@@ -295,26 +292,26 @@ static void on_upgraded(void *arg, struct MHD_Connection *mhd, void *con_cls, co
 	rq->upgraded = late ? NULL : handle;
 	http_progressed(rq);
 	pthread_mutex_unlock(&rq->lock);
-	if (late) /* the handler did not wait for it */
+	if (late) /* the handler has already returned */
 		MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
 }
 
-/* Locked. A descriptor of the caller's own, because the library closes its own. */
+/* Locked. Duplicates the descriptor, because the library closes its own. */
 static int take_socket(struct http_request *rq, int *ret_fd, struct err *err)
 {
 	int fd, flags;
 
 	while (!rq->upgraded) {
 		if (http_waited(rq, 0, false))
-			return err_set(err, ERR_UNAVAILABLE, "the caller is gone");
+			return err_set(err, ERR_UNAVAILABLE, "client disconnected");
 	}
 	if (!rq->extra)
 		return err_set(err, ERR_LIMIT, "out of memory for a connection");
 	fd = fcntl(rq->upgraded_fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
-		return err_sys(err, errno, "dup of a connection");
-	/* With TLS it is not the same socket. What is sent is not to wait for more; others than TCP
-	 * do not know the option. */
+		return err_sys(err, errno, "duplicate the connection");
+	/* With TLS this is another socket. Disable Nagle's algorithm; sockets other than TCP do not
+	 * have the option. */
 	(void)setsockopt(rq->conn->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	flags = fcntl(fd, F_GETFL);
 	fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
@@ -329,15 +326,14 @@ int http_upgrade(struct http_request *rq, const char *protocol, int *ret_fd, con
 	int r;
 
 	if (rq->has_body)
-		return err_set(err, ERR_INVALID,
-			       "a request with a body cannot change the protocol");
+		return err_set(err, ERR_INVALID, "a request with a body cannot be upgraded");
 	response = MHD_create_response_for_upgrade(on_upgraded, rq);
 	if (!response)
 		return err_set(err, ERR_LIMIT, "out of memory for a connection");
 	MHD_add_response_header(response, "Upgrade", protocol);
 	pthread_mutex_lock(&rq->lock);
-	if (put_answer(rq, MHD_HTTP_SWITCHING_PROTOCOLS, NULL, response, 0))
-		r = err_set(err, ERR_INTERNAL, "there was an answer already");
+	if (put_response(rq, MHD_HTTP_SWITCHING_PROTOCOLS, NULL, response, 0))
+		r = err_set(err, ERR_INTERNAL, "a response was already sent");
 	else
 		r = take_socket(rq, ret_fd, err);
 	if (!r) {

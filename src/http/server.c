@@ -19,7 +19,7 @@ static void set_defaults(struct http_opts *o)
 	o->slow_s = o->slow_s ? o->slow_s : 30;
 }
 
-static void release(struct http_server *s)
+static void server_release(struct http_server *s)
 {
 	pthread_cond_destroy(&s->tick);
 	pthread_cond_destroy(&s->change);
@@ -47,31 +47,31 @@ int http_server_new(const struct http_opts *opts, struct http_server **ret, stru
 		s->cert = strdup(opts->tls_cert);
 		s->key = strdup(opts->tls_key);
 		if (!s->cert || !s->key) {
-			release(s);
+			server_release(s);
 			return err_set(err, ERR_LIMIT, "out of memory");
 		}
 	}
 	s->reaping = true;
 	r = pthread_create(&s->reaper, NULL, http_reap, s);
 	if (r) {
-		release(s);
-		return err_sys(err, r, "a thread for connections");
+		server_release(s);
+		return err_sys(err, r, "start the connection thread");
 	}
 	*ret = s;
 	return 0;
 }
 
-/* Paths and values are decoded by us: the library is to leave them alone. */
-static size_t leave_alone(void *arg, struct MHD_Connection *mhd, char *s)
+/* lodge decodes paths and values itself, so the library must not. */
+static size_t keep_encoded(void *arg, struct MHD_Connection *mhd, char *s)
 {
 	(void)arg;
 	(void)mhd;
 	return strlen(s);
 }
 
-/* The memory for a head stays with the connection, and the library touches all of it: it is what an
- * idle connection costs. */
-static struct MHD_Daemon *start(struct http_server *s, int fd, bool tls)
+/* The memory for the head is allocated per connection and touched completely: it is the cost of an
+ * idle connection. */
+static struct MHD_Daemon *start_daemon(struct http_server *s, int fd, bool tls)
 {
 	const struct http_opts *o = &s->opts;
 	unsigned flags =
@@ -92,7 +92,7 @@ static struct MHD_Daemon *start(struct http_server *s, int fd, bool tls)
 		o->max_head + HEAD_EXTRA, MHD_OPTION_STRICT_FOR_CLIENT, 1,
 		MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, s, MHD_OPTION_NOTIFY_CONNECTION,
 		http_on_connection, s, MHD_OPTION_URI_LOG_CALLBACK, http_on_target, s,
-		MHD_OPTION_UNESCAPE_CALLBACK, leave_alone, s, MHD_OPTION_ARRAY,
+		MHD_OPTION_UNESCAPE_CALLBACK, keep_encoded, s, MHD_OPTION_ARRAY,
 		tls ? secure : plain, MHD_OPTION_END);
 }
 
@@ -105,18 +105,19 @@ int http_server_listen(struct http_server *s, const char *address, mode_t mode, 
 	int theirs;
 
 	if (s->nlisteners == LISTENERS_MAX)
-		return err_set(err, ERR_LIMIT, "more than %d listeners", LISTENERS_MAX);
+		return err_set(err, ERR_LIMIT, "more than %d addresses to listen on",
+			       LISTENERS_MAX);
 	if (http_listen_on(address, mode, &fd, &path, ret, size, err))
 		return -1;
-	/* One for the library, which closes it when it fails, mostly. */
+	/* A duplicate for the library, which mostly closes it if it fails. */
 	theirs = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	l->daemon = theirs < 0 ? NULL : start(s, theirs, s->cert && !path);
+	l->daemon = theirs < 0 ? NULL : start_daemon(s, theirs, s->cert && !path);
 	if (!l->daemon) {
 		if (path)
 			unlink(path);
 		free(path);
 		return err_set(err, ERR_INVALID, "cannot serve %s%s", address,
-			       s->cert ? ": is the certificate good?" : "");
+			       s->cert ? " (is the certificate valid?)" : "");
 	}
 	l->path = path;
 	l->fd = -1;
@@ -124,15 +125,15 @@ int http_server_listen(struct http_server *s, const char *address, mode_t mode, 
 	return 0;
 }
 
-/* The library gives back the listening sockets; they stay open until it has ended, because it may
- * still look at them. */
+/* The library returns the listening sockets. They stay open until it has stopped, because it may
+ * still poll them. */
 static void quiesce(struct http_server *s)
 {
 	if (atomic_exchange(&s->draining, true))
 		return;
 	for (size_t i = 0; i < s->nlisteners; i++) {
 		s->listeners[i].fd = MHD_quiesce_daemon(s->listeners[i].daemon);
-		/* nobody is to wait in the queue of one that does not accept any more */
+		/* refuse connections that would wait in the accept queue */
 		if (s->listeners[i].fd >= 0)
 			shutdown(s->listeners[i].fd, SHUT_RDWR);
 	}
@@ -144,7 +145,7 @@ void http_server_drain(struct http_server *s, unsigned ms)
 
 	quiesce(s);
 	pthread_mutex_lock(&s->lock);
-	while (s->numbers.requests && (now = clock_mono_us() / 1000) < until)
+	while (s->metrics.requests && (now = clock_mono_us() / 1000) < until)
 		http_cond_wait(&s->change, &s->lock, until - now);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -164,10 +165,10 @@ void http_server_free(struct http_server *s)
 		return;
 	quiesce(s);
 	pthread_mutex_lock(&s->lock);
-	s->ending = true; /* no worker begins any more */
+	s->ending = true; /* no worker starts from here on */
 	pthread_mutex_unlock(&s->lock);
-	/* No handler is left afterwards, hence no connection that waits for one: the library
-	 * cannot end with those. */
+	/* Afterwards no handler runs, so no connection is suspended: the library cannot stop with
+	 * suspended connections. */
 	http_abort_all(s);
 	http_workers_end(s);
 	stop_reaper(s);
@@ -181,12 +182,12 @@ void http_server_free(struct http_server *s)
 			unlink(l->path);
 		free(l->path);
 	}
-	release(s);
+	server_release(s);
 }
 
 void http_server_metrics(struct http_server *s, struct http_metrics *ret)
 {
 	pthread_mutex_lock(&s->lock);
-	*ret = s->numbers;
+	*ret = s->metrics;
 	pthread_mutex_unlock(&s->lock);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An HTTP/1.1 server over libmicrohttpd that does not know what lodge is. One thread of the library
- * does all input and output; each request that is under way has a thread in which its handler may
- * block, up to a limit, beyond which callers are told to come back. Idle connections have none. */
+/* An HTTP/1.1 server based on libmicrohttpd, independent of lodge. One library thread does all
+ * network I/O. Each request in flight has its own thread, in which its handler may block, up to a
+ * limit; above it, requests get 503. Idle connections have no thread. */
 #ifndef LODGE_HTTP_SERVER_H
 #define LODGE_HTTP_SERVER_H
 
@@ -13,38 +13,38 @@ struct http_server;
 
 typedef void http_handler_fn(void *arg, struct http_request *rq);
 
-/* 0 where a field says nothing: the default in brackets. */
+/* 0 selects the default, which is in parentheses. */
 struct http_opts {
-	http_handler_fn *handler; /* on a thread of its own */
+	http_handler_fn *handler; /* runs on its own thread */
 	void *arg;
-	/* Before the body is read, on the library's thread; must not block. Not 0: the request is
-	 * refused with this status and the text that was set by http_reply(). NULL: everybody. */
+	/* Called on the library's thread before the body is read; must not block. Non-zero rejects
+	 * the request with this status and the body set by http_reply(). May be NULL. */
 	int (*admit)(void *arg, struct http_request *rq);
-	/* One line per request, after it, on some thread; must not block. 499: the caller was gone
-	 * before there was an answer. NULL: none. */
+	/* Called after each request, on any thread; must not block. Status 499: the client
+	 * disconnected before the response. May be NULL. */
 	void (*log)(void *arg, const struct http_request *rq, unsigned status, uint64_t bytes,
 		    uint64_t us);
 	unsigned max_connections; /* (12000) */
-	unsigned max_per_address; /* (0: as many) */
-	unsigned max_requests; /* under way at once (1024) */
-	/* Bytes of request line and headers, and 64 more for each header and parameter (15 kB).
-	 * Each connection has so much and 3 kB, idle ones too. */
+	unsigned max_per_address; /* (0: unlimited) */
+	unsigned max_requests; /* in flight (1024) */
+	/* Bytes of request line and headers, plus 64 for each header and parameter (15 kB). Each
+	 * connection, also an idle one, allocates this and 3 kB. */
 	size_t max_head;
-	unsigned idle_s; /* a connection that does nothing (60) */
-	unsigned slow_s; /* a reader or writer that makes no progress (30) */
+	unsigned idle_s; /* seconds a connection may be idle (60) */
+	unsigned slow_s; /* seconds without progress (30) */
 	const char *tls_cert, *tls_key; /* PEM texts; NULL: no TLS */
 };
 
 int http_server_new(const struct http_opts *opts, struct http_server **ret, struct err *err);
-/* ERR_INVALID: it is no address. */
+/* ERR_INVALID: not a valid address. */
 int http_address_check(const char *address, struct err *err);
-/* "ADDR:PORT", "[ADDR]:PORT" or "unix:PATH" (mode of the socket file). Several may be added. With
- * port 0 the kernel chooses; ret (may be NULL) is the address that was bound, in the same form. */
+/* Listens on "ADDR:PORT", "[ADDR]:PORT" or "unix:PATH" (with this file mode); may be called several
+ * times. With port 0 the kernel chooses one. ret (may be NULL) gets the bound address. */
 int http_server_listen(struct http_server *s, const char *address, mode_t mode, char *ret,
 		       size_t size, struct err *err);
-/* No new connections nor requests; waits up to ms for those under way. */
+/* Stops accepting connections and requests, and waits up to ms for those in flight. */
 void http_server_drain(struct http_server *s, unsigned ms);
-/* Ends them. NULL is allowed. */
+/* Closes all connections. NULL is allowed. */
 void http_server_free(struct http_server *s);
 DEFINE_AUTO(struct http_server *, http_server_free);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections, and the thread that ends those which take too long. The library itself only ends
- * those that do nothing at all; a byte now and then would keep one for ever. */
+/* Connections, and the reaper thread that closes slow ones. The library closes only completely idle
+ * connections; a byte now and then would keep one open forever. */
 #include "base/clock.h"
 #include "http/internal.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* TCP_CLOSE_WAIT; the header with its name does not go with the one with the whole tcp_info. */
+/* TCP_CLOSE_WAIT. The header that defines it conflicts with the one that defines tcp_info. */
 enum { PEER_CLOSED = 8 };
 enum { TICK_MIN_MS = 100, TICK_MAX_MS = 1000, TRIM_CONNS = 100 };
 
@@ -21,7 +21,7 @@ static uint64_t now_ms(void)
 	return clock_mono_us() / 1000;
 }
 
-/* What came in so far, 0 where the kernel does not count (unix). */
+/* Bytes received so far; 0 where the kernel does not count (unix). */
 static uint64_t bytes_in(int fd, bool *ret_half)
 {
 	struct tcp_info info = { 0 };
@@ -62,14 +62,14 @@ bool http_conn_has(struct conn *c, uint64_t bytes)
 enum MHD_Result http_on_accept(void *server, const struct sockaddr *addr, socklen_t len)
 {
 	struct http_server *s = server;
-	bool room;
+	bool has_capacity;
 
 	(void)addr;
 	(void)len;
 	pthread_mutex_lock(&s->lock);
-	room = s->numbers.connections < s->opts.max_connections && !s->draining;
+	has_capacity = s->metrics.connections < s->opts.max_connections && !s->draining;
 	pthread_mutex_unlock(&s->lock);
-	return room ? MHD_YES : MHD_NO;
+	return has_capacity ? MHD_YES : MHD_NO;
 }
 
 static void name_peer(struct conn *c, const struct sockaddr *sa)
@@ -109,13 +109,13 @@ static struct conn *conn_new(struct http_server *s, struct MHD_Connection *mhd)
 	if (c->next)
 		c->next->prev = c;
 	s->conns = c;
-	if (++s->numbers.connections > s->most)
-		s->most = s->numbers.connections;
+	if (++s->metrics.connections > s->most)
+		s->most = s->metrics.connections;
 	pthread_mutex_unlock(&s->lock);
 	return c;
 }
 
-/* The library closes the socket after this, so that nobody may know it any longer. */
+/* The library closes the socket afterwards, so nothing may refer to it. */
 static void conn_free(struct conn *c)
 {
 	struct http_server *s = c->server;
@@ -124,7 +124,7 @@ static void conn_free(struct conn *c)
 	*(c->prev ? &c->prev->next : &s->conns) = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
-	s->numbers.connections--;
+	s->metrics.connections--;
 	pthread_mutex_unlock(&s->lock);
 	free(c->target);
 	free(c);
@@ -159,8 +159,8 @@ void *http_on_target(void *server, const char *target, struct MHD_Connection *mh
 	return NULL;
 }
 
-/* Where the end of the connection would be taken for the end of the answer it is not an orderly one
- * (on unix sockets it always is). */
+/* If the end of the connection would look like the end of the response, this resets it (unix
+ * sockets cannot). */
 void http_conn_cut(struct conn *c)
 {
 	const struct sockaddr none = { .sa_family = AF_UNSPEC };
@@ -170,8 +170,8 @@ void http_conn_cut(struct conn *c)
 	shutdown(c->fd, SHUT_RDWR);
 }
 
-/* By ourselves: the library would need memory for it, and not having it would keep the connection
- * without a word. Nothing else is on its way to this caller. */
+/* Sends the response directly: the library would need memory for it, and would otherwise keep the
+ * connection silently. Nothing else is being sent. */
 void http_conn_too_large(struct conn *c, struct MHD_Connection *mhd)
 {
 	static const char text[] = "HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -191,9 +191,9 @@ void http_abort_all(struct http_server *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* From the first byte of a head on there is less time for the rest of it, and none when the caller
- * said that there is no rest: the library may miss that. Twice, because it may be about to read. */
-static void look_at_head(struct conn *c, uint64_t now)
+/* Shortens the deadline from the first byte of a head, and to now if the client closed its half:
+ * the library may miss that. Checked twice, because the library may be about to read. */
+static void shorten_head_deadline(struct conn *c, uint64_t now)
 {
 	uint64_t deadline = now + (uint64_t)c->server->opts.slow_s * 1000, was = c->deadline_ms;
 	bool half, begun = bytes_in(c->fd, &half) > c->bytes_before;
@@ -204,16 +204,16 @@ static void look_at_head(struct conn *c, uint64_t now)
 		deadline = UINT64_MAX;
 	c->half = half;
 	c->begun = begun;
-	/* The request may just have begun, and then has no deadline. */
+	/* The request may just have started; then it has no deadline. */
 	if (was && deadline < was)
 		atomic_compare_exchange_strong(&c->deadline_ms, &was, deadline);
 }
 
-/* Locked, but for the trimming itself. What many connections had is given back when they are gone:
- * the allocator alone would keep it. */
-static void trim(struct http_server *s, unsigned *last)
+/* Locked, except while trimming. Returns the memory of closed connections to the system, which the
+ * allocator would keep. */
+static void trim_memory(struct http_server *s, unsigned *last)
 {
-	unsigned now = s->numbers.connections, before = *last;
+	unsigned now = s->metrics.connections, before = *last;
 
 	*last = now;
 	if (now < before || now + TRIM_CONNS > s->most)
@@ -239,12 +239,12 @@ void *http_reap(void *server)
 			uint64_t deadline;
 
 			if (c->in_head)
-				look_at_head(c, now);
+				shorten_head_deadline(c, now);
 			deadline = c->deadline_ms;
 			if (deadline && now > deadline)
 				http_conn_cut(c);
 		}
-		trim(s, &last);
+		trim_memory(s, &last);
 		if (s->reaping)
 			http_cond_wait(&s->tick, &s->lock, tick);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages out of frames and back. libwslay does the frames; what they may mean is decided here. */
+/* Converts between messages and frames. libwslay parses frames; their meaning is checked here. */
 #include "http/ws_server.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/vec.h"
 
 enum {
-	CONTROL_MAX = 125, /* bytes of a frame that steers */
+	CONTROL_MAX = 125, /* maximum payload of a control frame */
 	REASON_MAX = CONTROL_MAX - 2,
 	PING_MS = 20000,
 	SILENCE_MS = 60000,
@@ -29,34 +29,34 @@ struct control {
 struct ws {
 	wslay_frame_context_ptr frames;
 	int fd;
-	const uint8_t *early; /* came with the request */
+	const uint8_t *early; /* received together with the request */
 	size_t early_len;
 	size_t max;
 
-	/* in */
-	uint8_t kind; /* opcode of the message under way; 0: none */
-	bool whole; /* it was handed out */
-	uint64_t got; /* of the frame under way */
-	uint8_t *buf; /* of the message */
+	/* input */
+	uint8_t kind; /* opcode of the current message; 0: none */
+	bool whole; /* the message was returned to the caller */
+	uint64_t got; /* bytes received of the current frame */
+	uint8_t *buf; /* payload of the message */
 	size_t len, capacity;
-	size_t steer_len; /* of a frame that steers, between those of a message */
-	uint8_t steer[CONTROL_MAX];
-	bool deaf; /* what comes is not looked at any more */
+	size_t control_len; /* payload of a control frame, which may interrupt a message */
+	uint8_t control[CONTROL_MAX];
+	bool ignoring; /* further input is ignored */
 	bool eof;
 
-	/* out */
-	struct control pong, ping, bye;
+	/* output */
+	struct control pong, ping, close;
 	struct {
 		bool due;
 		uint8_t kind;
 		const uint8_t *data;
 		size_t len;
 	} message;
-	struct wslay_frame_iocb now; /* what is left of the frame under way */
+	struct wslay_frame_iocb now; /* unsent rest of the current frame */
 	bool sending, closed, blocked, broken;
-	uint8_t steering[CONTROL_MAX]; /* its bytes */
+	uint8_t control_out[CONTROL_MAX]; /* its payload */
 
-	/* life */
+	/* liveness */
 	bool heard;
 	int64_t heard_at, pinged_at; /* 0: not yet */
 };
@@ -92,7 +92,7 @@ static ssize_t on_recv(uint8_t *buf, size_t len, int flags, void *arg)
 	return n > 0 ? n : -1;
 }
 
-/* One who makes room for what had to wait is alive, even if his pong is still behind it. */
+/* A peer that drains blocked data is alive, even if its pong is still queued behind it. */
 static ssize_t on_send(const uint8_t *data, size_t len, int flags, void *arg)
 {
 	struct ws *w = arg;
@@ -149,13 +149,12 @@ int ws_fd(const struct ws *w)
 	return w->fd;
 }
 
-/* ---- in ---------------------------------------------------------------------------------------
- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
-static enum ws_event refuse(struct ws *w, enum ws_code code, const char *reason)
+static enum ws_event fail(struct ws *w, enum ws_code code, const char *reason)
 {
 	ws_close(w, code, reason);
-	w->deaf = true;
+	w->ignoring = true;
 	return WS_CLOSED;
 }
 
@@ -164,24 +163,24 @@ static bool is_control(uint8_t opcode)
 	return wslay_is_ctrl_frame(opcode);
 }
 
-/* A frame begins: may it, here? */
+/* Checks a new frame. */
 static enum ws_event check_frame(struct ws *w, const struct wslay_frame_iocb *f)
 {
-	uint64_t room = w->max - (f->opcode == WSLAY_CONTINUATION_FRAME ? w->len : 0);
+	uint64_t capacity = w->max - (f->opcode == WSLAY_CONTINUATION_FRAME ? w->len : 0);
 
 	if (!f->mask)
-		return refuse(w, WS_PROTOCOL, "a frame without a mask");
+		return fail(w, WS_PROTOCOL, "frame without a mask");
 	if (f->rsv)
-		return refuse(w, WS_PROTOCOL, "no extension was agreed upon");
+		return fail(w, WS_PROTOCOL, "no extension was negotiated");
 	if (f->opcode == WSLAY_CONNECTION_CLOSE || f->opcode == WSLAY_PING ||
 	    f->opcode == WSLAY_PONG)
 		return WS_NOTHING;
 	if (f->opcode == WSLAY_CONTINUATION_FRAME ? !w->kind : w->kind != 0)
-		return refuse(w, WS_PROTOCOL, "a frame out of order");
+		return fail(w, WS_PROTOCOL, "unexpected continuation frame");
 	if (f->opcode > WSLAY_BINARY_FRAME)
-		return refuse(w, WS_PROTOCOL, "an unknown kind of frame");
-	if (f->payload_length > room)
-		return refuse(w, WS_TOO_BIG, "the message is too big");
+		return fail(w, WS_PROTOCOL, "unknown frame type");
+	if (f->payload_length > capacity)
+		return fail(w, WS_TOO_BIG, "message too big");
 	if (f->opcode != WSLAY_CONTINUATION_FRAME) {
 		w->kind = f->opcode;
 		w->len = 0;
@@ -189,7 +188,7 @@ static enum ws_event check_frame(struct ws *w, const struct wslay_frame_iocb *f)
 	return WS_NOTHING;
 }
 
-static int add(struct ws *w, const struct wslay_frame_iocb *f)
+static int append(struct ws *w, const struct wslay_frame_iocb *f)
 {
 	if (vec_reserve(&w->buf, &w->capacity, w->len + f->data_length) < 0)
 		return -1;
@@ -198,8 +197,8 @@ static int add(struct ws *w, const struct wslay_frame_iocb *f)
 	return 0;
 }
 
-/* What a peer may say, but for what is told without a frame. */
-static bool is_code(unsigned code)
+/* Close codes that a peer may send. */
+static bool is_close_code(unsigned code)
 {
 	return (code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006) ||
 	       (code >= 3000 && code <= 4999);
@@ -209,55 +208,55 @@ static enum ws_event take_close(struct ws *w)
 {
 	unsigned code = WS_NO_CODE;
 
-	if (w->steer_len == 1)
-		return refuse(w, WS_PROTOCOL, "half a code");
-	if (w->steer_len) {
-		code = (unsigned)w->steer[0] << 8 | w->steer[1];
-		if (!is_code(code))
-			return refuse(w, WS_PROTOCOL, "an impossible code");
-		if (!json_is_utf8(w->steer + 2, w->steer_len - 2))
-			return refuse(w, WS_BAD_TEXT, "the reason is not UTF-8");
+	if (w->control_len == 1)
+		return fail(w, WS_PROTOCOL, "truncated close code");
+	if (w->control_len) {
+		code = (unsigned)w->control[0] << 8 | w->control[1];
+		if (!is_close_code(code))
+			return fail(w, WS_PROTOCOL, "invalid close code");
+		if (!json_is_utf8(w->control + 2, w->control_len - 2))
+			return fail(w, WS_BAD_TEXT, "close reason is not valid UTF-8");
 	}
-	return refuse(w, (enum ws_code)code, "");
+	return fail(w, (enum ws_code)code, "");
 }
 
-static void set(struct control *c, const void *bytes, size_t len)
+static void set_control(struct control *c, const void *bytes, size_t len)
 {
 	memcpy(c->bytes, bytes, len);
 	c->len = len;
 	c->due = true;
 }
 
-/* A frame has ended. */
+/* A frame is complete. */
 static enum ws_event take_frame(struct ws *w, const struct wslay_frame_iocb *f)
 {
 	if (f->opcode == WSLAY_CONNECTION_CLOSE)
 		return take_close(w);
 	if (f->opcode == WSLAY_PING)
-		set(&w->pong, w->steer, w->steer_len);
+		set_control(&w->pong, w->control, w->control_len);
 	if (is_control(f->opcode) || !f->fin)
 		return WS_NOTHING;
 	if (w->kind == WSLAY_TEXT_FRAME && !json_is_utf8(w->buf, w->len))
-		return refuse(w, WS_BAD_TEXT, "the text is not UTF-8");
+		return fail(w, WS_BAD_TEXT, "text is not valid UTF-8");
 	w->whole = true;
 	return w->kind == WSLAY_TEXT_FRAME ? WS_TEXT : WS_BINARY;
 }
 
-/* A frame, or a part of one. */
-static enum ws_event take(struct ws *w, const struct wslay_frame_iocb *f)
+/* Handles a frame or a part of one. */
+static enum ws_event take_part(struct ws *w, const struct wslay_frame_iocb *f)
 {
 	enum ws_event event = w->got ? WS_NOTHING : check_frame(w, f);
 
 	if (event != WS_NOTHING)
 		return event;
 	if (!w->got && is_control(f->opcode))
-		w->steer_len = 0;
+		w->control_len = 0;
 	if (!is_control(f->opcode)) {
-		if (add(w, f) < 0)
-			return refuse(w, WS_INTERNAL, "out of memory");
+		if (append(w, f) < 0)
+			return fail(w, WS_INTERNAL, "out of memory");
 	} else if (f->data_length) {
-		memcpy(w->steer + w->steer_len, f->data, f->data_length);
-		w->steer_len += f->data_length;
+		memcpy(w->control + w->control_len, f->data, f->data_length);
+		w->control_len += f->data_length;
 	}
 	w->got += f->data_length;
 	if (w->got < f->payload_length)
@@ -276,12 +275,12 @@ enum ws_event ws_read(struct ws *w, const void **ret, size_t *ret_len)
 		w->kind = 0;
 	w->whole = false;
 	while (event == WS_NOTHING) {
-		if (w->deaf)
+		if (w->ignoring)
 			return WS_CLOSED;
 		n = wslay_frame_recv(w->frames, &f);
 		if (n == WSLAY_ERR_WANT_READ)
 			return w->eof ? WS_GONE : WS_NOTHING;
-		event = n < 0 ? refuse(w, WS_PROTOCOL, "a malformed frame") : take(w, &f);
+		event = n < 0 ? fail(w, WS_PROTOCOL, "malformed frame") : take_part(w, &f);
 	}
 	if (event == WS_TEXT || event == WS_BINARY) {
 		*ret = w->buf;
@@ -290,12 +289,11 @@ enum ws_event ws_read(struct ws *w, const void **ret, size_t *ret_len)
 	return event;
 }
 
-/* ---- out --------------------------------------------------------------------------------------
- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 void ws_send(struct ws *w, enum ws_event kind, const void *data, size_t len)
 {
-	if (w->bye.due || w->closed)
+	if (w->close.due || w->closed)
 		return;
 	w->message.kind = kind == WS_TEXT ? WSLAY_TEXT_FRAME : WSLAY_BINARY_FRAME;
 	w->message.data = data;
@@ -308,15 +306,15 @@ void ws_close(struct ws *w, enum ws_code code, const char *reason)
 	uint8_t bytes[CONTROL_MAX] = { (uint8_t)((unsigned)code >> 8), (uint8_t)code };
 	size_t len = strnlen(reason, REASON_MAX);
 
-	if (w->bye.due || w->closed)
+	if (w->close.due || w->closed)
 		return;
-	while (len && !json_is_utf8(reason, len)) /* cut within a character */
+	while (len && !json_is_utf8(reason, len)) /* do not split a character */
 		len--;
 	memcpy(bytes + 2, reason, len);
-	set(&w->bye, bytes, code == WS_NO_CODE ? 0 : len + 2);
+	set_control(&w->close, bytes, code == WS_NO_CODE ? 0 : len + 2);
 }
 
-static void begin(struct ws *w, uint8_t opcode, const uint8_t *data, size_t len)
+static void begin_frame(struct ws *w, uint8_t opcode, const uint8_t *data, size_t len)
 {
 	w->now = (struct wslay_frame_iocb){
 		.fin = 1, .opcode = opcode, .payload_length = len, .data = data, .data_length = len
@@ -324,12 +322,12 @@ static void begin(struct ws *w, uint8_t opcode, const uint8_t *data, size_t len)
 	w->sending = true;
 }
 
-/* The bytes are taken along: the next ping may come before they are sent. */
+/* Copies the payload: the next ping may arrive before it is sent. */
 static void begin_control(struct ws *w, uint8_t opcode, struct control *c)
 {
-	memcpy(w->steering, c->bytes, c->len);
+	memcpy(w->control_out, c->bytes, c->len);
 	c->due = false;
-	begin(w, opcode, w->steering, c->len);
+	begin_frame(w, opcode, w->control_out, c->len);
 }
 
 static bool begin_next(struct ws *w)
@@ -342,10 +340,10 @@ static bool begin_next(struct ws *w)
 		begin_control(w, WSLAY_PING, &w->ping);
 	} else if (w->message.due) {
 		w->message.due = false;
-		begin(w, w->message.kind, w->message.data, w->message.len);
-	} else if (w->bye.due) {
-		begin_control(w, WSLAY_CONNECTION_CLOSE, &w->bye);
-		w->closed = true; /* nothing comes after it */
+		begin_frame(w, w->message.kind, w->message.data, w->message.len);
+	} else if (w->close.due) {
+		begin_control(w, WSLAY_CONNECTION_CLOSE, &w->close);
+		w->closed = true; /* a close frame is the last one */
 	} else {
 		return false;
 	}
@@ -366,10 +364,9 @@ int ws_flush(struct ws *w)
 	return 0;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------
- */
+/* ---- completion ------------------------------------------------------------------------------ */
 
-/* False: time is over. */
+/* False: timed out. */
 static bool wait_for(const struct ws *w, short events, int64_t until)
 {
 	struct pollfd p = { .fd = w->fd, .events = events };
@@ -378,7 +375,7 @@ static bool wait_for(const struct ws *w, short events, int64_t until)
 	return left > 0 && (poll(&p, 1, (int)left) > 0 || errno == EINTR);
 }
 
-static void throw_away(struct ws *w)
+static void discard_input(struct ws *w)
 {
 	char buf[16 << 10];
 	ssize_t n = recv(w->fd, buf, sizeof(buf), MSG_DONTWAIT);
@@ -387,22 +384,21 @@ static void throw_away(struct ws *w)
 		w->eof = true;
 }
 
-/* Without reading to his end, what he sent last would make the kernel throw away what we did. */
+/* Reads until the peer closes: unread input would make the kernel discard what was sent last. */
 void ws_end(struct ws *w, int ms)
 {
 	int64_t until = clock_mono_ms() + ms;
 	int left;
 
 	while ((left = ws_flush(w)) > 0 && !w->eof && wait_for(w, POLLIN | POLLOUT, until))
-		throw_away(w);
+		discard_input(w);
 	if (left == 0)
 		shutdown(w->fd, SHUT_WR);
 	while (left == 0 && !w->eof && wait_for(w, POLLIN, until))
-		throw_away(w);
+		discard_input(w);
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- liveness -------------------------------------------------------------------------------- */
 
 int ws_keep(struct ws *w, int64_t now, bool listening)
 {
@@ -417,7 +413,7 @@ int ws_keep(struct ws *w, int64_t now, bool listening)
 		return -1;
 	if (now - w->pinged_at >= PING_MS) {
 		w->pinged_at = now;
-		set(&w->ping, "", 0);
+		set_control(&w->ping, "", 0);
 	}
 	ping = w->pinged_at + PING_MS - now;
 	silence = w->heard_at + SILENCE_MS - now;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handshake: a request that becomes a WebSocket. */
+/* The WebSocket handshake. */
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum { NONCE = 16, NONCE_TEXT = BASE64_ENCODED(NONCE), SHA1 = 20 };
 
 static const char version[] = "13";
 
-/* The next word of a list with commas; NULL at its end. */
+/* The next item of a comma-separated list; NULL at its end. */
 static const char *next_word(const char *list, size_t *ret_len)
 {
 	list += strspn(list, ", \t");
@@ -74,15 +74,16 @@ int ws_check(struct http_request *rq, struct err *err)
 	if (strcmp(http_method(rq), "GET") != 0 ||
 	    !has_word(http_header(rq, "Upgrade"), "websocket") ||
 	    !has_word(http_header(rq, "Connection"), "upgrade"))
-		return other_protocol(rq, "this is a WebSocket: GET with Upgrade: websocket", err);
+		return other_protocol(rq, "WebSocket required: send GET with `Upgrade: websocket`",
+				      err);
 	if (!asked || strcmp(asked, version) != 0)
-		return other_protocol(rq, "Sec-WebSocket-Version: only 13 is spoken here", err);
+		return other_protocol(rq, "Sec-WebSocket-Version: must be 13", err);
 	if (!is_nonce(http_header(rq, "Sec-WebSocket-Key")))
-		return err_set(err, ERR_INVALID, "Sec-WebSocket-Key: not 16 bytes in base64");
+		return err_set(err, ERR_INVALID, "Sec-WebSocket-Key: must be 16 bytes in base64");
 	return 0;
 }
 
-/* What shows him that it is a WebSocket that answers (RFC 6455, 4.2.2). */
+/* Computes Sec-WebSocket-Accept (RFC 6455, 4.2.2). */
 static int prove(struct http_request *rq, struct err *err)
 {
 	char text[64], proof[BASE64_ENCODED(SHA1) + 1] = "";
@@ -91,7 +92,7 @@ static int prove(struct http_request *rq, struct err *err)
 	snprintf(text, sizeof(text), "%s258EAFA5-E914-47DA-95CA-C5AB0DC85B11",
 		 http_header(rq, "Sec-WebSocket-Key"));
 	if (EVP_Digest(text, strlen(text), digest, NULL, EVP_sha1(), NULL) != 1)
-		return err_set(err, ERR_INTERNAL, "SHA-1 is not to be had");
+		return err_set(err, ERR_INTERNAL, "SHA-1 is not available");
 	base64_encode(digest, SHA1, proof);
 	http_set_header(rq, "Sec-WebSocket-Accept", proof);
 	return 0;

@@ -353,7 +353,7 @@ def test_413_and_415(client, row):
 def test_400_fields(client, sid):
     at = "/api/sessions/" + sid
     refused(client.patch(at, {}), 400, "Missing status", missing_fields=["status"])
-    refused(client.patch(at, {"status": "asleep"}), 400, 'status: "archived" or "running"')
+    refused(client.patch(at, {"status": "asleep"}), 400, 'status: must be "archived" or "running"')
     for body in ({"title": 1}, {"accountId": 1}, {"accountId": ""}, {"accountId": "x" * 128},
                  {"idleTimeoutMs": 0}, {"idleTimeoutMs": "long"}, {"template": "nothing"}):
         answer = client.post("/api/sessions", body)

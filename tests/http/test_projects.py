@@ -268,7 +268,7 @@ def test_an_application_names_the_user(app, call):
     if call[2] is not None:
         answer = app.call(call[0], call[1], {**call[2], "userId": ""})
         assert refusal(answer) == (400, f"userId: missing in the {'query' if call[2] is None else 'body'}")
-        assert refusal(app.call(call[0], call[1], {**call[2], "userId": 7})) == (400, "userId: not a string")
+        assert refusal(app.call(call[0], call[1], {**call[2], "userId": 7})) == (400, "userId: must be a string")
         answer = app.call(call[0], call[1], {**call[2], "userId": "x" * 128})
     else:
         answer = app.call(call[0], call[1] + "?userId=" + "x" * 128)
@@ -367,7 +367,7 @@ def test_what_is_wrong_is_told_in_order(lodged, app, ann, bob):
     fragment = ann.save("other", {})
     bad = {"projectId": 3}
     assert refusal(lodged.client(None).post("/api/switch-project", bad))[0] == 401
-    assert refusal(ann.post("/api/switch-project", bad)) == (400, "projectId: not a string")
+    assert refusal(ann.post("/api/switch-project", bad)) == (400, "projectId: must be a string")
     assert refusal(ann.post("/api/switch-project", {})) == (400, "projectId: missing")
     where = {"projectId": "none", "fragmentId": fragment}
     assert refusal(ann.post("/api/switch-project", where)) == UNKNOWN_PROJECT
@@ -418,7 +418,7 @@ def test_names_that_cannot_be(ann):
     ann.project("site")
     for field in ("id", "title", "snapshotId", "userId"):
         answer = ann.post("/api/projects/site/fragments", {"files": {}, field: "a\0b"})
-        assert refusal(answer) == (400, f"{field}: it holds a NUL")
+        assert refusal(answer) == (400, f"{field}: must not contain a NUL")
     odd = "a \"q\" \\ \u00e4\u6f22\U0001f600 % ? #&"
     ann.project(odd)
     assert ann.get("/api/projects/" + quote(odd)).json["id"] == odd

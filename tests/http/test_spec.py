@@ -480,7 +480,7 @@ def test_bounds_of_numbers(client, world, operation):
             assert answer.status == 400 and name in answer.json["error"]["message"], answer
         for value in (s["minimum"], s["maximum"]):
             answer = client.call(method, at, {**needed, **HARMLESS.get((path, name), {}), name: value})
-            assert answer.status < 500 and not re.search(b"not between|must be between", answer.data), answer
+            assert answer.status < 500 and b"must be between" not in answer.data, answer
 
 
 @pytest.mark.parametrize("name", SPEC["components"]["schemas"]["LimitsWanted"]["properties"])

@@ -94,8 +94,8 @@ def test_a_directory_that_root_used_is_taken_over():
         d.close()
 
 
-@pytest.mark.parametrize("user, says", [("root", "as root"), ("0", "as root"), ("nobody-of-that-name", "there is no"),
-                                        ("-1", "there is no"), ("12x", "there is no")])
+@pytest.mark.parametrize("user, says", [("root", "as root"), ("0", "as root"), ("nobody-of-that-name", "unknown user"),
+                                        ("-1", "unknown user"), ("12x", "unknown user")])
 def test_a_user_that_cannot_be(tmp_path, user, says):
     r = start("--data", str(tmp_path), "--user", user)
     assert r.returncode == 2 and "user" in r.stderr and says in r.stderr, r.stderr

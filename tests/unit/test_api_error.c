@@ -68,7 +68,7 @@ static void members_have_types(void)
 		api_bool(o, "i", &b, &err) < 0 && api_int(o, "i", 8, 9, &i, &err) < 0;
 	json_decref(o);
 	CHECK(right && err.code == ERR_INVALID);
-	CHECK_STR(err.msg, "i: not between 8 and 9");
+	CHECK_STR(err.msg, "i: must be between 8 and 9");
 }
 
 static bool spec(const char *text, struct template *ret)

@@ -198,8 +198,8 @@ static void plain(void)
 	CHECK(strstr(a.head, "X-Request-Id: ") && !strstr(a.head, "a b"));
 	/* no answer is one too */
 	CHECK(say(fd, "GET /none HTTP/1.1\r\n" HOST "\r\n") && hear(fd, &a) && a.status == 500);
-	CHECK_STR(a.body, "{\"error\":{\"code\":\"INTERNAL\",\"message\":\"no "
-			  "answer\",\"retryable\":false,\"details\":{}}}");
+	CHECK_STR(a.body, "{\"error\":{\"code\":\"INTERNAL\",\"message\":\"the "
+			  "handler sent no response\",\"retryable\":false,\"details\":{}}}");
 	CHECK(say(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && hear(fd, &a) && a.status == 206);
 	CHECK_STR(a.body, "23456");
 	CHECK(EVENTUALLY(numbers().requests == 0) && numbers().connections == 1);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all calls of the chat surface have in common: how a session is found, how errors are told,
- * and the parts that several answers share. */
+/* Shared parts of the chat surface: finding a session, errors, common JSON. */
 #include "api/chat/chat.h"
 
 #include <errno.h>
@@ -11,16 +10,16 @@
 #include "engine/session_state.h"
 #include "session/session_api.h"
 
-/* Marks in err.sys of what is told in words of this surface. */
+/* Values of err.sys for errors with texts of this surface. */
 enum {
-	CHAT_FIELD = ENODATA, /* of ERR_INVALID: a field is missing */
-	CHAT_BARE = ENOMEDIUM, /* of ERR_NOT_FOUND: not the session, but what it could resume */
-	CHAT_CUT_OFF = ENETUNREACH, /* of ERR_CONFLICT: sandboxes have no network */
+	CHAT_FIELD = ENODATA, /* with ERR_INVALID: a field is missing */
+	CHAT_BARE = ENOMEDIUM, /* with ERR_NOT_FOUND: nothing to resume from */
+	CHAT_CUT_OFF = ENETUNREACH, /* with ERR_CONFLICT: sandboxes have no network */
 };
 
 static const char missing[] = "Missing ";
 
-/* ---- asked ----------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 int chat_body(struct api_call *c, json_t **ret, struct err *err)
 {
@@ -39,7 +38,7 @@ int chat_missing(const struct api_call *c, const char *field, struct err *err)
 	return -1;
 }
 
-static int forbidden(struct err *err)
+static int fail_forbidden(struct err *err)
 {
 	return err_set(err, ERR_DENIED, "Forbidden");
 }
@@ -53,12 +52,12 @@ int chat_session(struct api_call *c, const char *id, struct store_session *ret, 
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
 		if (*c->user || *c->session)
-			err->sys = 0; /* why it is gone is for its owner */
-		return session_is_foreign(c->engine, &c->who, id) ? forbidden(err) : -1;
+			err->sys = 0; /* only the owner may learn why it is gone */
+		return session_is_foreign(c->engine, &c->who, id) ? fail_forbidden(err) : -1;
 	}
 	if (!api_is_own(c, s.id, s.user)) {
 		store_session_fini(&s);
-		return forbidden(err);
+		return fail_forbidden(err);
 	}
 	*ret = s;
 	return 0;
@@ -81,7 +80,7 @@ int chat_find(struct api_call *c, struct store_session *ret, struct err *err)
 
 int chat_check_create(const struct api_call *c, const char *user, struct err *err)
 {
-	return api_is_own(c, "", user) ? 0 : forbidden(err);
+	return api_is_own(c, "", user) ? 0 : fail_forbidden(err);
 }
 
 int chat_not_running(struct err *err)
@@ -108,26 +107,26 @@ int chat_no_network(struct err *err)
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-static bool is(const struct api_call *c, api_fn *fn)
+static bool is_handler(const struct api_call *c, api_fn *fn)
 {
 	return c->route && c->route->handler == fn;
 }
 
-/* A key that is malformed, or one too many, is no better than one that is wrong. The path was
- * found, so that before the route is known nothing else can be malformed. */
+/* A malformed or repeated key is a 401 here. The path was valid, so before the route is known
+ * nothing else can be malformed. */
 static bool is_about_key(const struct api_call *c, const struct err *err)
 {
 	return !c->route && err->code == ERR_INVALID && err->sys != EOPNOTSUPP;
 }
 
-/* That all is full is none: it is told with the time to come again. */
+/* A full server is not a failure: it returns Retry-After. */
 static bool is_failure(const struct err *err)
 {
 	return err->code == ERR_INTERNAL || err->code == ERR_TIMEOUT ||
 	       (err->code == ERR_UNAVAILABLE && err->sys != EAGAIN);
 }
 
-static unsigned status_of(const struct api_call *c, const struct err *err)
+static unsigned get_status(const struct api_call *c, const struct err *err)
 {
 	if (is_about_key(c, err))
 		return 401;
@@ -135,14 +134,15 @@ static unsigned status_of(const struct api_call *c, const struct err *err)
 		return 404;
 	if (err->code == ERR_CONFLICT && err->sys == CHAT_CUT_OFF)
 		return 502;
-	if ((is(c, chat_create_sandbox) || is(c, chat_resume_snapshot)) && is_failure(err))
+	if ((is_handler(c, chat_create_sandbox) || is_handler(c, chat_resume_snapshot)) &&
+	    is_failure(err))
 		return 502;
-	if (is(c, chat_create_snapshot) && is_failure(err))
+	if (is_handler(c, chat_create_snapshot) && is_failure(err))
 		return 500;
 	return api_status(err);
 }
 
-static const char *sentence_of(const struct api_call *c, const struct err *err, unsigned status,
+static const char *get_message(const struct api_call *c, const struct err *err, unsigned status,
 			       char *buf, size_t size)
 {
 	if (err->sys == ENOKEY || err->sys == ENOTUNIQ)
@@ -151,7 +151,7 @@ static const char *sentence_of(const struct api_call *c, const struct err *err, 
 		return "Session not found";
 	if (status == 502 && is_failure(err))
 		return "Failed to provision sandbox";
-	if (status >= 500 && is(c, chat_create_snapshot)) {
+	if (status >= 500 && is_handler(c, chat_create_snapshot)) {
 		snprintf(buf, size, "Failed to create snapshot: %s", api_error_text(err));
 		return buf;
 	}
@@ -160,26 +160,26 @@ static const char *sentence_of(const struct api_call *c, const struct err *err, 
 
 static unsigned put_error(struct api_call *c, const struct err *err, struct json_out *j)
 {
-	unsigned status = status_of(c, err);
+	unsigned status = get_status(c, err);
 	char buf[sizeof(err->msg) + 64];
 
 	json_out_object(j, NULL);
 	json_out_str(j, "status", "error");
-	json_out_str(j, "error", sentence_of(c, err, status, buf, sizeof(buf)));
+	json_out_str(j, "error", get_message(c, err, status, buf, sizeof(buf)));
 	if (err->code == ERR_INVALID && err->sys == CHAT_FIELD) {
 		json_out_array(j, "missing_fields");
 		json_out_str(j, NULL, err->msg + sizeof(missing) - 1);
 		json_out_end(j);
 	}
 	if (err->code == ERR_NOT_FOUND && err->sys == ESTALE)
-		json_out_str(j, "reason", err->msg); /* loss is told */
+		json_out_str(j, "reason", err->msg); /* reports that the session was lost */
 	json_out_end(j);
 	return status;
 }
 
-/* ---- answered -------------------------------------------------------------------------------- */
+/* ---- responses ------------------------------------------------------------------------------- */
 
-/* One that never had a sandbox is waiting for it. */
+/* A session that never had a sandbox is shown as provisioning. */
 static const char *state_name(const struct store_session *s)
 {
 	return state_machine_name(&session_states,

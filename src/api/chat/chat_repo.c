@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses of repositories, as people write them. Strict: what is none is told before anything is
- * made, and nothing that comes through could be taken for an option of a program. */
+/* Validates repository URLs. Strict: invalid ones are rejected before anything is created, and no
+ * valid one can be mistaken for an option of a program. */
 #include <ctype.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static bool is_authority(const char *text, size_t len)
 	       is_port(colon + 1, len - (size_t)(colon + 1 - text));
 }
 
-/* user@host:path, as ssh and git take it. */
+/* user@host:path, as ssh and git accept it. */
 static bool is_short(const char *url)
 {
 	const char *at = strchr(url, '@'), *colon = at ? strchr(at, ':') : NULL;
@@ -71,7 +71,7 @@ bool chat_is_repository(const char *url)
 		if (strncmp(url, schemes[i], skip) != 0)
 			continue;
 		len = strcspn(url + skip, "/?#");
-		/* without a path it names a machine, not a repository */
+		/* without a path it names a host, not a repository */
 		return is_authority(url + skip, len) && url[skip + len] == '/' &&
 		       url[skip + len + 1];
 	}

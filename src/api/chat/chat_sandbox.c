@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/sandbox: making, stopping, looking, and keeping it from falling asleep. */
+/* /api/sandbox: create, stop, status, extend. */
 #include <string.h>
 
 #include "base/clock.h"
 #include "api/chat/chat.h"
 #include "api/core/internal.h"
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- create ---------------------------------------------------------------------------------- */
 
 int chat_enter(struct api_call *c, const struct session_opts *w, struct session_enter_result *ret,
 	       struct err *err)
 {
 	if (session_enter(c->engine, &c->who, w, ret, err) == 0)
 		return 0;
-	if (err->code == ERR_NOT_FOUND) /* what a field names; a session is made here, not found */
+	if (err->code == ERR_NOT_FOUND) /* a missing object is an invalid field, because the session
+					   is created here */
 		err->code = ERR_INVALID;
 	return -1;
 }
@@ -22,9 +23,9 @@ struct wanted {
 	const char *session, *template, *repository;
 };
 
-static int take_wanted(struct api_call *c, struct wanted *w, struct err *err)
+static int parse_request(struct api_call *c, struct wanted *w, struct err *err)
 {
-	const char *branch; /* of a repository, which nobody can reach yet */
+	const char *branch; /* repositories are not supported without a network */
 	json_t *b;
 
 	if (chat_body(c, &b, err) < 0 || api_str(b, "sessionId", &w->session, err) < 0 ||
@@ -39,8 +40,8 @@ static int take_wanted(struct api_call *c, struct wanted *w, struct err *err)
 	return 0;
 }
 
-static int make_new(struct api_call *c, const struct wanted *w, struct session_enter_result *ret,
-		    struct err *err)
+static int create_session(struct api_call *c, const struct wanted *w,
+			  struct session_enter_result *ret, struct err *err)
 {
 	struct session_opts want = { .template = w->template, .user = *c->user ? c->user : NULL };
 
@@ -49,8 +50,8 @@ static int make_new(struct api_call *c, const struct wanted *w, struct session_e
 	return w->repository ? chat_no_network(err) : chat_enter(c, &want, ret, err);
 }
 
-static int make_for(struct api_call *c, const struct wanted *w, struct session_enter_result *ret,
-		    struct err *err)
+static int start_sandbox(struct api_call *c, const struct wanted *w,
+			 struct session_enter_result *ret, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct session_ref ref = { .id = s.id };
@@ -61,7 +62,8 @@ static int make_for(struct api_call *c, const struct wanted *w, struct session_e
 		return chat_no_network(err);
 	if (w->template && strcmp(w->template, s.template) != 0)
 		return err_set(err, ERR_CONFLICT,
-			       "template: the session is made of \"%s\" and stays so", s.template);
+			       "template: the session uses \"%s\", which cannot be changed",
+			       s.template);
 	return session_resume(c->engine, &c->who, &ref, 0, ret, err);
 }
 
@@ -73,7 +75,8 @@ int chat_create_sandbox(struct api_call *c, struct err *err)
 	struct wanted w = { 0 };
 	struct json_out j;
 
-	if (take_wanted(c, &w, err) < 0 || (w.session ? make_for : make_new)(c, &w, &how, err) < 0)
+	if (parse_request(c, &w, err) < 0 ||
+	    (w.session ? start_sandbox : create_session)(c, &w, &how, err) < 0)
 		return -1;
 	api_observe_entered(c->api, how.outcome, (uint64_t)(clock_mono_us() - began_us));
 	api_out(&j);
@@ -91,7 +94,7 @@ int chat_create_sandbox(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-/* ---- stopping -------------------------------------------------------------------------------- */
+/* ---- stop ------------------------------------------------------------------------------------ */
 
 int chat_stop_sandbox(struct api_call *c, struct err *err)
 {
@@ -105,7 +108,7 @@ int chat_stop_sandbox(struct api_call *c, struct err *err)
 	stopped = s.state == SESSION_NONE;
 	if (!stopped && session_hibernate(c->engine, &c->who, &ref, 0, &after, err) < 0)
 		return -1;
-	stopped |= after.generation == s.generation; /* nothing had to be put away */
+	stopped |= after.generation == s.generation; /* no sandbox was running */
 	api_out(&j);
 	json_out_object(&j, NULL);
 	json_out_bool(&j, "success", true);
@@ -115,7 +118,7 @@ int chat_stop_sandbox(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 int chat_get_status(struct api_call *c, struct err *err)
 {
@@ -135,7 +138,7 @@ int chat_get_status(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-/* What kept the probe from being made proves as little as no answer to it. */
+/* A probe that could not run proves as little as one without a response. */
 static int probe(struct api_call *c, const struct store_session *s,
 		 struct session_probe_result *ret, struct err *err)
 {
@@ -150,8 +153,8 @@ static int probe(struct api_call *c, const struct store_session *s,
 	return 0;
 }
 
-/* What nobody is sure of is believed for as long as it was to live. */
-static const char *answer_name(const struct session_probe_result *p, int64_t now)
+/* An unverified sandbox counts as connected until its lifetime ends. */
+static const char *get_status_name(const struct session_probe_result *p, int64_t now)
 {
 	switch (p->status) {
 	case SESSION_PROBE_CONNECTED:
@@ -166,17 +169,18 @@ static const char *answer_name(const struct session_probe_result *p, int64_t now
 	return "no_sandbox";
 }
 
-/* s: as it is after the probe. */
-static int reply_probed(struct api_call *c, const struct store_session *s,
-			const struct session_probe_result *p, struct err *err)
+/* s: the record after the probe. */
+static int reply_probe(struct api_call *c, const struct store_session *s,
+		       const struct session_probe_result *p, struct err *err)
 {
 	bool live = p->status == SESSION_PROBE_CONNECTED || p->status == SESSION_PROBE_UNKNOWN;
-	bool ended = live && s->runtime != SESSION_RUNTIME_LIVE; /* in this moment */
+	bool ended = live && s->runtime != SESSION_RUNTIME_LIVE; /* found dead by this probe */
 	struct json_out j;
 
 	api_out(&j);
 	json_out_object(&j, NULL);
-	json_out_str(&j, "status", ended ? "no_sandbox" : answer_name(p, engine_now(c->engine)));
+	json_out_str(&j, "status",
+		     ended ? "no_sandbox" : get_status_name(p, engine_now(c->engine)));
 	if (live && !ended) {
 		json_out_bool(&j, "verified", p->status == SESSION_PROBE_CONNECTED);
 		json_out_i64_if(&j, "expiresAt", s->expires_at, s->expires_at);
@@ -194,10 +198,10 @@ int chat_reconnect(struct api_call *c, struct err *err)
 	if (chat_find(c, &s, err) < 0 || probe(c, &s, &p, err) < 0 ||
 	    chat_session(c, s.id, &after, err) < 0)
 		return -1;
-	return reply_probed(c, &after, &p, err);
+	return reply_probe(c, &after, &p, err);
 }
 
-/* ---- keeping it awake ------------------------------------------------------------------------ */
+/* ---- deadlines ------------------------------------------------------------------------------- */
 
 int chat_extend(struct api_call *c, struct err *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/sessions: the records of conversations, which have a sandbox only once one is asked for. */
+/* /api/sessions: sessions of conversations, created without a sandbox. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 DEFINE_AUTO(json_t *, json_decref);
 
-/* Of sessions that others made it may be anything. */
+/* Metadata of sessions created through other APIs may be anything. */
 static void put_title(struct json_out *j, const char *metadata)
 {
 	auto_call(json_decref) json_t *all = NULL;
@@ -20,7 +20,7 @@ static void put_title(struct json_out *j, const char *metadata)
 	json_out_str(j, "title", json_string_value(json_object_get(all, "title")));
 }
 
-static int reply(struct api_call *c, const struct store_session *s, struct err *err)
+static int reply_session(struct api_call *c, const struct store_session *s, struct err *err)
 {
 	struct json_out j;
 
@@ -42,7 +42,7 @@ static int reply(struct api_call *c, const struct store_session *s, struct err *
 	return api_reply(c, 200, &j, err);
 }
 
-static int take_title(struct api_call *c, const json_t *b, const char **ret, struct err *err)
+static int parse_title(struct api_call *c, const json_t *b, const char **ret, struct err *err)
 {
 	auto_call(json_decref) json_t *o = NULL;
 	const char *title = NULL;
@@ -67,24 +67,25 @@ int chat_create_session(struct api_call *c, struct err *err)
 	json_t *b;
 	int r;
 
-	if (chat_body(c, &b, err) < 0 || take_title(c, b, &w.metadata, err) < 0 ||
+	if (chat_body(c, &b, err) < 0 || parse_title(c, b, &w.metadata, err) < 0 ||
 	    api_str(b, "accountId", &w.user, err) < 0 ||
 	    api_str(b, "template", &w.template, err) < 0 ||
 	    api_int(b, "idleTimeoutMs", 1, INT64_MAX, &w.idle_timeout_ms, err) < 0)
 		return -1;
 	if (w.user && (!*w.user || strlen(w.user) >= STORE_USER))
-		return err_set(err, ERR_INVALID, "accountId: 1 to %d bytes", STORE_USER - 1);
+		return err_set(err, ERR_INVALID, "accountId: must be 1 to %d bytes",
+			       STORE_USER - 1);
 	if (chat_check_create(c, w.user ? w.user : "", err) < 0 || chat_enter(c, &w, &how, err) < 0)
 		return -1;
-	r = reply(c, &how.session, err);
+	r = reply_session(c, &how.session, err);
 	session_enter_result_fini(&how);
 	return r;
 }
 
-/* ---- archiving ------------------------------------------------------------------------------- */
+/* ---- archive --------------------------------------------------------------------------------- */
 
-/* *archive is what "status" asks for. */
-static int take_status(struct api_call *c, bool *archive, struct err *err)
+/* Sets *archive from "status". */
+static int parse_status(struct api_call *c, bool *archive, struct err *err)
 {
 	const char *status = NULL;
 	json_t *b;
@@ -95,7 +96,7 @@ static int take_status(struct api_call *c, bool *archive, struct err *err)
 		return chat_missing(c, "status", err);
 	*archive = strcmp(status, "archived") == 0;
 	if (!*archive && strcmp(status, "running") != 0)
-		return err_set(err, ERR_INVALID, "status: \"archived\" or \"running\"");
+		return err_set(err, ERR_INVALID, "status: must be \"archived\" or \"running\"");
 	return 0;
 }
 
@@ -105,14 +106,14 @@ int chat_archive_session(struct api_call *c, struct err *err)
 	struct session_ref ref = { .id = s.id };
 	bool archive = false;
 
-	if (take_status(c, &archive, err) < 0 || chat_session(c, c->params[0], &s, err) < 0)
+	if (parse_status(c, &archive, err) < 0 || chat_session(c, c->params[0], &s, err) < 0)
 		return -1;
 	if (!archive && s.state == SESSION_HIBERNATING)
 		return err_set(err, ERR_CONFLICT, "Sandbox is still being paused...");
-	if (!archive && s.state != SESSION_ARCHIVED) /* so it is already */
-		return reply(c, &s, err);
+	if (!archive && s.state != SESSION_ARCHIVED) /* no change needed */
+		return reply_session(c, &s, err);
 	if ((archive ? session_archive : session_unarchive)(c->engine, &c->who, &ref, 0, &after,
 							    err) < 0)
 		return -1;
-	return reply(c, &after, err);
+	return reply_session(c, &after, err);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/sandbox/snapshot: saving the files and putting the sandbox away, and bringing it back. */
+/* /api/sandbox/snapshot: save the files and hibernate, and resume. */
 #include <string.h>
 
 #include "api/chat/chat.h"
 #include "snapshot/snapshot.h"
 #include "layers/snapshot_record.h"
 
-/* Put away first, its files have a name without being copied, and nothing is written after them. */
-static int save(struct api_call *c, const struct store_session *s, struct store_snapshot *ret,
-		struct err *err)
+/* Hibernates first: the snapshot then needs no copy, and nothing is written after it. */
+static int save_snapshot(struct api_call *c, const struct store_session *s,
+			 struct store_snapshot *ret, struct err *err)
 {
 	struct session_ref ref = { .id = s->id };
 	struct snapshot_opts want = { 0 };
@@ -27,7 +27,7 @@ int chat_create_snapshot(struct api_call *c, struct err *err)
 	struct store_snapshot snap = { 0 };
 	struct json_out j;
 
-	if (chat_find(c, &s, err) < 0 || save(c, &s, &snap, err) < 0)
+	if (chat_find(c, &s, err) < 0 || save_snapshot(c, &s, &snap, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -37,7 +37,7 @@ int chat_create_snapshot(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-/* The snapshot that its files are, or the sandbox they were sealed from. */
+/* The snapshot with its files, or the sandbox they came from. */
 static void put_origin(struct api_call *c, struct json_out *j, const struct store_session *s)
 {
 	struct store_snapshot snap = { 0 };
@@ -49,12 +49,11 @@ static void put_origin(struct api_call *c, struct json_out *j, const struct stor
 	json_out_str(j, "restoredFrom", same ? s->snapshot : *s->layer ? s->layer : NULL);
 }
 
-/* From what the record says before anybody's turn is waited for. */
-static int may_resume(const struct store_session *s, struct err *err)
+/* Uses the record as it was before waiting for the lock. */
+static int check_resumable(const struct store_session *s, struct err *err)
 {
 	if (s->state == SESSION_HIBERNATING)
-		return err_set(err, ERR_CONFLICT,
-			       "A snapshot is being taken: try again in a moment");
+		return err_set(err, ERR_CONFLICT, "A snapshot is in progress, try again later");
 	if (s->runtime == SESSION_RUNTIME_NONE && s->state != SESSION_PROVISIONING)
 		return chat_no_files(err);
 	return 0;
@@ -67,7 +66,7 @@ int chat_resume_snapshot(struct api_call *c, struct err *err)
 	struct session_ref ref = { .id = s.id };
 	struct json_out j;
 
-	if (chat_find(c, &s, err) < 0 || may_resume(&s, err) < 0 ||
+	if (chat_find(c, &s, err) < 0 || check_resumable(&s, err) < 0 ||
 	    session_resume(c->engine, &c->who, &ref, 0, &how, err) < 0)
 		return -1;
 	api_out(&j);

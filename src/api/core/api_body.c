@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What callers send, as values; and what they get, as text. */
+/* Parses request bodies and queries, and sends JSON responses. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -14,16 +14,16 @@ enum {
 	REPLY_MAX = 64 << 20,
 	PAGE_DEFAULT = 100,
 	DEPTH_MAX = 64,
-	VALUES_FEW = 8 << 10, /* in a body; one of two bytes takes 250 to keep */
-	VALUES_MAX = 64 << 10, /* where large bodies are allowed */
+	VALUES_FEW = 8 << 10, /* per body; a value of two bytes takes 250 bytes of memory */
+	VALUES_MAX = 64 << 10, /* for routes with API_LARGE_BODY */
 };
 
-static void drop(void *j)
+static void drop_json(void *j)
 {
 	json_decref(j);
 }
 
-/* Browsers send forms and texts anywhere without asking; they ask before they send this. */
+/* A browser sends forms and plain text cross-site without a preflight request, but not JSON. */
 static bool is_json(const char *type)
 {
 	static const char json[] = "application/json";
@@ -54,7 +54,7 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 	}
 	if (http_header(c->rq, "Content-Length") || http_header(c->rq, "Transfer-Encoding")) {
 		if (!is_json(type)) {
-			err_set(err, ERR_INVALID, "Content-Type: application/json is needed");
+			err_set(err, ERR_INVALID, "Content-Type: must be application/json");
 			err->sys = EMEDIUMTYPE;
 			return -1;
 		}
@@ -81,14 +81,13 @@ static int check_fields(json_t *o, const char *const *fields, struct err *err)
 		while (fields[i] && strcmp(fields[i], name) != 0)
 			i++;
 		if (!fields[i])
-			return err_set(err, ERR_INVALID, "there is no field \"%.64s\"", name);
+			return err_set(err, ERR_INVALID, "unknown field \"%.64s\"", name);
 	}
 	return 0;
 }
 
-/* Reading, writing and freeing go as deep as the text, on a thread's small stack. Up to the
- * first byte that is no JSON, where reading ends, this counts the same. *ret_values is no less than
- * the number of values. */
+/* Parsing and freeing recurse as deep as the text, on a thread's small stack. Counts like the
+ * parser up to the first byte that is not JSON. *ret_values is at least the number of values. */
 static bool is_shallow(const char *text, size_t len, size_t *ret_values)
 {
 	bool quoted = false;
@@ -120,14 +119,15 @@ bool body_is_shallow(const char *text, size_t len)
 	return is_shallow(text, len, &ignored);
 }
 
-/* A value of two bytes takes some hundred in memory, for as long as the request lasts: of more than
- * a few a body is as good as a large one. */
+/* A value of two bytes takes hundreds of bytes of memory while the request lasts, so a body with
+ * many values counts as large. */
 static int check_cost(struct api_call *c, const char *text, size_t len, struct err *err)
 {
 	size_t most = c->route->flags & API_LARGE_BODY ? VALUES_MAX : VALUES_FEW, values;
 
 	if (!is_shallow(text, len, &values))
-		return err_set(err, ERR_INVALID, "body: nested deeper than %d", DEPTH_MAX);
+		return err_set(err, ERR_INVALID, "body: nested more than %d levels deep",
+			       DEPTH_MAX);
 	if (values > most) {
 		err_set(err, ERR_LIMIT, "body: more than %zu values", most);
 		err->sys = EFBIG;
@@ -155,12 +155,12 @@ int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct
 		return err_set(err, ERR_INVALID, "body, line %d, column %d: %.120s", why.line,
 			       why.column,
 			       json_error_code(&why) == json_error_null_character
-				       ? "a text with a NUL, \\u0000, is not possible"
+				       ? "strings must not contain \\u0000"
 				       : why.text);
-	if (!arena_keep(c->arena, o, drop))
+	if (!arena_keep(c->arena, o, drop_json))
 		return err_sys(err, ENOMEM, "body");
 	if (!json_is_object(o))
-		return err_set(err, ERR_INVALID, "body: not an object");
+		return err_set(err, ERR_INVALID, "body: must be an object");
 	if (fields && check_fields(o, fields, err) < 0)
 		return -1;
 	*ret = o;
@@ -169,8 +169,8 @@ int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* null is as good as absent. */
-static const json_t *member(const json_t *o, const char *name)
+/* null counts as absent. */
+static const json_t *get_member(const json_t *o, const char *name)
 {
 	const json_t *v = json_object_get(o, name);
 
@@ -179,14 +179,14 @@ static const json_t *member(const json_t *o, const char *name)
 
 int api_str(const json_t *o, const char *name, const char **ret, struct err *err)
 {
-	const json_t *v = member(o, name);
+	const json_t *v = get_member(o, name);
 
 	if (!v)
 		return 0;
 	if (!json_is_string(v))
-		return err_set(err, ERR_INVALID, "%s: not a string", name);
+		return err_set(err, ERR_INVALID, "%s: must be a string", name);
 	if (strlen(json_string_value(v)) != json_string_length(v))
-		return err_set(err, ERR_INVALID, "%s: it holds a NUL", name);
+		return err_set(err, ERR_INVALID, "%s: must not contain a NUL", name);
 	*ret = json_string_value(v);
 	return 0;
 }
@@ -194,16 +194,16 @@ int api_str(const json_t *o, const char *name, const char **ret, struct err *err
 int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t *ret,
 	    struct err *err)
 {
-	const json_t *v = member(o, name);
+	const json_t *v = get_member(o, name);
 	int64_t n;
 
 	if (!v)
 		return 0;
 	if (!json_is_integer(v))
-		return err_set(err, ERR_INVALID, "%s: not a whole number", name);
+		return err_set(err, ERR_INVALID, "%s: must be an integer", name);
 	n = json_integer_value(v);
 	if (n < min || n > max)
-		return err_set(err, ERR_INVALID, "%s: not between %lld and %lld", name,
+		return err_set(err, ERR_INVALID, "%s: must be between %lld and %lld", name,
 			       (long long)min, (long long)max);
 	*ret = n;
 	return 0;
@@ -211,12 +211,12 @@ int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t
 
 int api_bool(const json_t *o, const char *name, bool *ret, struct err *err)
 {
-	const json_t *v = member(o, name);
+	const json_t *v = get_member(o, name);
 
 	if (!v)
 		return 0;
 	if (!json_is_boolean(v))
-		return err_set(err, ERR_INVALID, "%s: not true or false", name);
+		return err_set(err, ERR_INVALID, "%s: must be true or false", name);
 	*ret = json_is_true(v);
 	return 0;
 }
@@ -233,9 +233,9 @@ int api_query_int(struct api_call *c, const char *name, int64_t min, int64_t max
 	errno = 0;
 	n = strtoll(text, &end, 10);
 	if (errno || end == text || *end || strspn(text, "-0123456789") != strlen(text))
-		return err_set(err, ERR_INVALID, "%s: not a whole number", name);
+		return err_set(err, ERR_INVALID, "%s: must be an integer", name);
 	if (n < min || n > max)
-		return err_set(err, ERR_INVALID, "%s: not between %lld and %lld", name,
+		return err_set(err, ERR_INVALID, "%s: must be between %lld and %lld", name,
 			       (long long)min, (long long)max);
 	*ret = n;
 	return 0;
@@ -259,7 +259,7 @@ int api_page(struct api_call *c, struct store_page *ret, struct err *err)
 	return 0;
 }
 
-/* ---- the answer ------------------------------------------------------------------------------ */
+/* ---- responses ------------------------------------------------------------------------------- */
 
 void api_out(struct json_out *j)
 {
@@ -273,9 +273,9 @@ int api_reply(struct api_call *c, unsigned status, struct json_out *j, struct er
 
 	if (!text) {
 		json_out_fini(j);
-		return err_sys(err, ENOMEM, "the answer");
+		return err_sys(err, ENOMEM, "response");
 	}
-	text[len] = '\n'; /* instead of its end: terminals like lines */
+	text[len] = '\n'; /* replaces the NUL; terminals want whole lines */
 	http_reply(c->rq, status, "application/json", text, len + 1);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What handlers ask of the call they serve. */
+/* Helpers for handlers. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -50,33 +50,34 @@ bool api_is_own(const struct api_call *c, const char *session, const char *user)
 	       (!*c->user || strcmp(c->user, user) == 0);
 }
 
-static int unseen(const char *id, struct err *err)
+static int fail_not_found(const char *id, struct err *err)
 {
 	if (strncmp(id, "key:", 4) == 0)
 		return err_set(err, ERR_NOT_FOUND, "no session with key '%.128s'", id + 4);
 	return err_set(err, ERR_NOT_FOUND, "no session %.64s", id);
 }
 
-static int by_id(struct api_call *c, const char *id, struct session_ref *ret, struct err *err)
+static int use_id(struct api_call *c, const char *id, struct session_ref *ret, struct err *err)
 {
 	*ret = (struct session_ref){ .id = arena_text(c->arena, id, strlen(id)) };
 	return ret->id ? 0 : err_sys(err, ENOMEM, "session");
 }
 
-/* By its id from here on: a key may lead elsewhere in a moment. */
-static int narrow(struct api_call *c, const char *id, struct session_ref *ref, struct err *err)
+/* Resolves a key to an id, because the key may move to another session. */
+static int resolve_own(struct api_call *c, const char *id, struct session_ref *ref, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_tombstone t;
 	struct err why;
 
 	if (session_get(c->engine, &c->who, ref, &s, &why) == 0)
-		return api_is_own(c, s.id, s.user) ? by_id(c, s.id, ref, err) : unseen(id, err);
+		return api_is_own(c, s.id, s.user) ? use_id(c, s.id, ref, err)
+						   : fail_not_found(id, err);
 	if (why.sys == ESTALE && session_tombstone(c->engine, &c->who, ref, &t, &why) == 0)
-		return api_is_own(c, t.session, t.user) ? by_id(c, t.session, ref, err)
-							: unseen(id, err);
+		return api_is_own(c, t.session, t.user) ? use_id(c, t.session, ref, err)
+							: fail_not_found(id, err);
 	if (why.code == ERR_NOT_FOUND)
-		return unseen(id, err);
+		return fail_not_found(id, err);
 	*err = why;
 	return -1;
 }
@@ -89,10 +90,9 @@ int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct 
 		ref = (struct session_ref){ .key = id + 4 };
 	else if (strncmp(id, "ses_", 4) != 0)
 		return err_set(err, ERR_NOT_FOUND,
-			       "no session %.64s: an id begins with ses_, and a key is written "
-			       "key:%.64s",
+			       "no session %.64s: ids start with ses_, keys are written key:%.64s",
 			       id, id);
-	if ((*c->user || *c->session) && narrow(c, id, &ref, err) < 0)
+	if ((*c->user || *c->session) && resolve_own(c, id, &ref, err) < 0)
 		return -1;
 	*ret = ref;
 	return 0;
@@ -104,5 +104,5 @@ int api_may_see(struct api_call *c, const char *session, struct err *err)
 
 	if (!*c->user && !*c->session)
 		return 0;
-	return *session ? api_ref(c, session, &ref, err) : unseen("of this name", err);
+	return *session ? api_ref(c, session, &ref, err) : fail_not_found("of this name", err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP words to calls of the engine and back. A route is one line of a table; a handler is a thin
- * translation without rules of its own. */
+/* Declarations for route handlers. A handler translates one request into calls of the engine and
+ * contains no policy of its own. */
 #ifndef LODGE_API_CORE_API_CALL_H
 #define LODGE_API_CORE_API_CALL_H
 
@@ -22,30 +22,29 @@ struct api_call {
 	struct engine *engine;
 	struct http_request *rq;
 	struct caller who; /* tenant and actor of the key */
-	enum api_scope scope; /* what the key may */
-	char user[STORE_USER]; /* not empty: a token for this end user alone */
-	char session[STORE_ID]; /* not empty: a token for this session alone */
-	const char *params[4]; /* of the path, decoded, in order; "" where there is none */
-	const struct api_route *route; /* NULL before one was found */
-	const struct api_surface *surface; /* of the path, once it is known; NULL: /v1 */
-	struct api_arena *arena; /* goes with the call */
-	struct auth_pass *pass; /* of the key; NULL: none was asked for */
-	int64_t held_at_us; /* when api_key_holds() last looked */
-	struct gate_ticket body_place; /* of body_gate_enter() */
-	struct policy_refusal
-		refusal; /* what a policy refused a command for: give it to run_want */
+	enum api_scope scope; /* scope of the key */
+	char user[STORE_USER]; /* if not empty: the token is for this end user only */
+	char session[STORE_ID]; /* if not empty: the token is for this session only */
+	const char *params[4]; /* path parameters, decoded, in order; "" if unused */
+	const struct api_route *route; /* NULL until the handler is called */
+	const struct api_surface *surface; /* NULL until the path is known, and for unknown paths */
+	struct api_arena *arena; /* memory that is freed with the call */
+	struct auth_pass *pass; /* NULL: no key was required */
+	int64_t held_at_us; /* last check of api_key_holds() */
+	struct gate_ticket body_place; /* from body_gate_enter() */
+	struct policy_refusal refusal; /* why a policy refused a command; set through exec_opts */
 };
 
 struct api_opts {
 	struct engine *engine;
 	const char *version;
-	const char *const *origins; /* of CORS; NULL-terminated; may be NULL */
-	const char *const *hosts; /* names a Host header may have besides loopback ones */
-	bool loopback_only; /* then a Host that is no loopback name is refused */
-	/* Of each key: requests per second, at once after a pause, and under way; 0: any number. */
+	const char *const *origins; /* allowed origins; NULL-terminated, may be NULL */
+	const char *const *hosts; /* allowed Host names in addition to loopback names */
+	bool loopback_only; /* reject other than loopback Host names */
+	/* Limits per key: requests per second, burst, and requests in flight; 0: unlimited. */
 	unsigned rate, burst, concurrent;
-	struct thread_config threads; /* of what /create_session makes */
-	bool no_auth; /* a request without a key is one of tenant "default" */
+	struct thread_config threads; /* settings of thread sessions */
+	bool no_auth; /* requests without a key act for tenant "default" */
 	/* Receives the full error of each response with status 500; may be NULL. */
 	void (*on_error)(void *arg, const char *request, const struct err *err);
 	void *arg;
@@ -55,79 +54,76 @@ bool api_is_draining(const struct api *a);
 /* ---- for handlers
  * ---------------------------------------------------------------------------------- */
 
-/* Whether what began with the key may go on: it has not been removed, and has not expired. For what
- * lasts; asks once a second at most. */
+/* Whether the key is still valid. For long calls; checks at most once a second. */
 bool api_key_holds(struct api_call *c);
-/* The caller is gone, the service ends, or the key does not hold. */
+/* The client disconnected, the service shuts down, or the key is no longer valid. */
 bool api_is_cancelled(struct api_call *c);
-/* The session that a path's {id} names: an id, or "key:KEY". A token for one session or user sees
- * no other: ERR_NOT_FOUND. */
+/* Resolves the {id} of a path: an id, or "key:KEY". ERR_NOT_FOUND if the token is for another
+ * session or user. */
 int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct err *err);
-/* Whether a token, if it is for one session or user only, is for this one. */
+/* Whether a session or user token is for this one. True for other keys. */
 bool api_is_own(const struct api_call *c, const char *session, const char *user);
-/* Whether what belongs to this session ("": to none) may be seen: ERR_NOT_FOUND. */
+/* Checks that the token may see objects of this session ("": of none): ERR_NOT_FOUND. */
 int api_may_see(struct api_call *c, const char *session, struct err *err);
-/* The body as a JSON object of these fields and no other. NULL-terminated names; an unknown one is
- * ERR_INVALID that names it. NULL: of any field, for clients that always sent some more. An empty
- * body is an empty object. *ret is freed with the call. */
+/* Parses the body as a JSON object with only these fields (NULL-terminated; NULL: any field).
+ * ERR_INVALID names an unknown field. An empty body is an empty object. *ret is freed with the
+ * call. */
 int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct err *err);
-/* Typed members; absent leaves *ret as it is; the wrong type is ERR_INVALID that names it. */
+/* Typed members. An absent one leaves *ret unchanged; ERR_INVALID names one of the wrong type. */
 int api_str(const json_t *o, const char *name, const char **ret, struct err *err);
 int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t *ret,
 	    struct err *err);
 int api_bool(const json_t *o, const char *name, bool *ret, struct err *err);
-/* The same for a parameter of the query. */
+/* The same for query parameters. */
 int api_query_int(struct api_call *c, const char *name, int64_t min, int64_t max, int64_t *ret,
 		  struct err *err);
-bool api_query_flag(struct api_call *c, const char *name); /* there, and not "0" or "false" */
-/* Sends what was written and ends the writer. */
+bool api_query_flag(struct api_call *c, const char *name); /* given, and not "0" or "false" */
+/* Sends the JSON and ends the writer. */
 int api_reply(struct api_call *c, unsigned status, struct json_out *j, struct err *err);
-void api_out(struct json_out *j); /* a writer with the usual bound */
-/* The HTTP status of an error; ERR_NOT_FOUND with sys ESTALE is 410, ERR_UNAVAILABLE 503 ...
- * problem.c has the table. */
+void api_out(struct json_out *j); /* a JSON writer with the default limit */
+/* The HTTP status of an error; api_error.c has the table. */
 unsigned api_status(const struct err *err);
 /* Writes the body of an error as /v1 has it, and returns its status. */
 unsigned api_put_error(struct api_call *c, const struct err *err, struct json_out *j);
 /* Replies with an error in the form of the surface, and returns its status. */
 unsigned api_error(struct api_call *c, const struct err *err);
 
-/* Shapes that several routes share. */
+/* JSON that several routes share. */
 void api_put_session(struct api_call *c, struct json_out *j, const char *key,
 		     const struct store_session *s);
 /* A time as ISO 8601 in UTC; 0: null. */
 void api_put_iso(struct json_out *j, const char *key, int64_t ms);
-/* "path"; where that is no UTF-8 it has U+FFFD in it, and its bytes are "path_base64" beside it. */
+/* Writes "path", with U+FFFD if it is not valid UTF-8, and then also "path_base64". */
 void api_put_path(struct json_out *j, const char *path);
 void api_put_cause(struct json_out *j, const char *key, const struct store_cause *cause);
-/* `of` is the session it was taken of; NULL: that is gone, or it was brought in. */
+/* `of`: the session it belongs to; NULL: deleted, or the snapshot was imported. */
 void api_put_snapshot(struct json_out *j, const char *key, const struct store_snapshot *s,
 		      const struct store_session *of);
 void api_put_exec(struct json_out *j, const char *key, const struct store_exec *x);
-void api_put_hits(struct json_out *j, unsigned hits); /* "limits": their names */
+void api_put_hits(struct json_out *j, unsigned hits); /* "limits": names of the exceeded limits */
 const char *api_outcome_name(enum session_outcome o);
-/* struct template from "limits", "env", "run_as", "workdir", "class" of a body; for
- * template_fini(), also on failure. */
+/* Parses "limits", "env", "run_as", "workdir" and "class" of a body. Call template_fini(), also on
+ * failure. */
 int api_take_spec(const json_t *body, struct template *ret, struct err *err);
 void api_put_limits(struct json_out *j, const char *key, const struct template *t);
-/* Of a list: "limit" and "after" of the query; the object with the list in it, from api_out() to
- * before the first; and its end, with the cursor of the next page, or null. */
+/* Pages: api_page() parses "limit" and "after" of the query; api_list() begins the object with the
+ * list; api_list_end() ends it with the cursor of the next page, or null. */
 int api_page(struct api_call *c, struct store_page *ret, struct err *err);
 void api_list(struct json_out *j, const char *name);
 void api_list_end(struct json_out *j, int64_t next);
 
-/* ---- numbers
- * ------------------------------------------------------------------------------------- */
+/* ---- metrics --------------------------------------------------------------------------------- */
 
 enum api_timer {
-	API_TIME_CREATED, /* entering, by outcome */
+	API_TIME_CREATED, /* entering a session, by outcome */
 	API_TIME_REUSED,
 	API_TIME_RESUMED,
 	API_TIME_REPLACED,
-	API_TIME_EXEC, /* commands that were waited for */
+	API_TIME_EXEC, /* commands the client waited for */
 	API_TIMERS,
 };
 void api_observe(struct api *a, enum api_timer t, uint64_t us);
 void api_observe_entered(struct api *a, enum session_outcome outcome, uint64_t us);
-void api_count_request(struct api *a, unsigned status); /* once per request, after it */
+void api_count_request(struct api *a, unsigned status); /* call once after each request */
 
 #endif

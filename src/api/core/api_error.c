@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A failure as this surface tells it. */
+/* Maps errors to HTTP statuses and codes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "session/capacity.h"
 #include "session/session_api.h"
 
-/* The first row of the class whose errno is the error's, or 0, says it. */
+/* The first row with the error's class, and its errno or 0, applies. */
 static const struct problem {
 	enum err_code code;
 	int sys;
@@ -53,7 +53,7 @@ static const struct problem {
 	{ ERR_INTERNAL, 0, 500, "INTERNAL", false },
 };
 
-static const struct problem *look_up(const struct err *err)
+static const struct problem *find_problem(const struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(problems); i++)
 		if (problems[i].code == err->code &&
@@ -64,17 +64,17 @@ static const struct problem *look_up(const struct err *err)
 
 unsigned api_status(const struct err *err)
 {
-	return look_up(err)->status;
+	return find_problem(err)->status;
 }
 
 const char *api_error_code(const struct err *err)
 {
-	return look_up(err)->name;
+	return find_problem(err)->name;
 }
 
 bool api_error_is_retryable(const struct err *err)
 {
-	return look_up(err)->retryable;
+	return find_problem(err)->retryable;
 }
 
 /* ---- details --------------------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ static bool is_of_session(const struct api_call *c)
 	return c->route && strncmp(c->route->path, prefix, sizeof(prefix) - 1) == 0;
 }
 
-/* The record as it is now, so that the caller need not ask before it tries again. */
+/* Adds the current record, so the client need not request it before a retry. */
 static void put_current(struct api_call *c, struct json_out *j)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
@@ -124,8 +124,8 @@ static void put_full(struct api_call *c, struct json_out *j)
 	json_out_i64(j, "retry_after_ms", f.retry_after_ms);
 }
 
-/* How much that is, so that the caller need not ask. */
-static void put_shortage(struct api_call *c, const struct err *err, struct json_out *j)
+/* Adds the limit, so the client need not request it. */
+static void put_limit(struct api_call *c, const struct err *err, struct json_out *j)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct session_ref ref;
@@ -162,7 +162,7 @@ static void put_details(struct api_call *c, const struct err *err, struct json_o
 		put_tombstone(c, j);
 	if (err->code == ERR_LIMIT && is_of_session(c) &&
 	    (err->sys == GUEST_EXEC_NO_PIDS || err->sys == GUEST_EXEC_NO_MEMORY))
-		put_shortage(c, err, j);
+		put_limit(c, err, j);
 	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN && c->engine)
 		put_full(c, j);
 	if (err->code == ERR_UNAVAILABLE && err->sys == EINPROGRESS && c->engine)
@@ -187,11 +187,10 @@ static void set_headers(struct api_call *c, const struct err *err, unsigned stat
 		http_set_header(c->rq, "Retry-After", text);
 }
 
-/* What went wrong inside is for the log; it may tell of the machine. */
+/* Internal errors go to the log only: they may reveal details of the host. */
 const char *api_error_text(const struct err *err)
 {
-	return api_status(err) == 500 ? "something went wrong inside; the log has it under this "
-					"request's X-Request-Id"
+	return api_status(err) == 500 ? "internal error; see the server's log for this X-Request-Id"
 				      : err->msg;
 }
 
@@ -203,7 +202,7 @@ unsigned api_put_error(struct api_call *c, const struct err *err, struct json_ou
 	return api_status(err);
 }
 
-/* Words of whatever origin are one plain line to who reads them. */
+/* Messages may contain text of a guest, so they are reduced to one plain line. */
 unsigned api_error(struct api_call *c, const struct err *why)
 {
 	static const char nothing[] = "{\"error\":{\"code\":\"UNAVAILABLE\",\"message\":\"no "
@@ -214,7 +213,7 @@ unsigned api_error(struct api_call *c, const struct err *why)
 	struct json_out j;
 	size_t len;
 
-	/* that a caller left, or came too early, is none */
+	/* a client that disconnected or came too early is not an error */
 	if (status >= 500 &&
 	    (err->code != ERR_UNAVAILABLE || (err->sys != EINPROGRESS && !http_is_gone(c->rq))))
 		api_log_error(c, err);
@@ -224,7 +223,7 @@ unsigned api_error(struct api_call *c, const struct err *why)
 	text = json_out_take(&j, &len);
 	set_headers(c, err, status);
 	if (text) {
-		text[len] = '\n'; /* instead of its end: terminals like lines */
+		text[len] = '\n'; /* replaces the NUL; terminals want whole lines */
 		http_reply(c->rq, status, "application/json", text, len + 1);
 	} else {
 		status = 503;

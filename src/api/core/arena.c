@@ -24,15 +24,15 @@ void *arena_keep(struct api_arena *a, void *p, arena_fn *fn)
 	return p;
 }
 
-/* A sanitizer is to see the end of each piece. */
+/* With sanitizers each piece is a separate allocation, so overruns are detected. */
 #ifdef __SANITIZE_ADDRESS__
-static void *take_room(struct api_arena *a, size_t size)
+static void *take_inline(struct api_arena *a, size_t size)
 {
 	(void)a, (void)size;
 	return NULL;
 }
 #else
-static void *take_room(struct api_arena *a, size_t size)
+static void *take_inline(struct api_arena *a, size_t size)
 {
 	size_t step = _Alignof(max_align_t), left = sizeof(a->room) - a->used;
 	void *p = a->room + a->used;
@@ -47,7 +47,7 @@ static void *take_room(struct api_arena *a, size_t size)
 
 void *arena_alloc(struct api_arena *a, size_t size)
 {
-	void *p = take_room(a, size);
+	void *p = take_inline(a, size);
 
 	return p ? p : arena_keep(a, calloc(1, size ? size : 1), free);
 }

@@ -16,25 +16,25 @@
 enum {
 	SETS = 64,
 	WAYS = 8,
-	FRESH_MS = 5000, /* for so long a record is believed */
-	AUDIT_MS = 10000, /* so often refusals are written down, not each */
+	FRESH_MS = 5000, /* cached records are valid this long */
+	AUDIT_MS = 10000, /* minimum interval of audit entries about rejected keys */
 	KEY_MIN = 8,
 	KEY_MAX = 200,
 };
 
-struct slot { /* of zeros: empty */
+struct slot { /* zero-initialized: empty */
 	struct store_key key;
-	int64_t checked_at; /* monotonic milliseconds; 0: must be asked for again */
+	int64_t checked_at; /* monotonic milliseconds; 0: must be loaded again */
 	int64_t filled_at;
-	double tokens; /* requests it may make at once */
+	double tokens; /* available tokens of the rate limit */
 	unsigned active;
 };
 
 struct auth {
 	struct auth_opts opts;
-	pthread_mutex_t mutex; /* of all that follows; held for moments */
+	pthread_mutex_t mutex; /* protects the fields below; held briefly */
 	struct slot slots[SETS * WAYS];
-	uint64_t removals; /* what was read of the store before the last is not believed */
+	uint64_t removals; /* counts removals: records loaded before the last one are not cached */
 	int64_t told_at;
 	unsigned refused; /* since then */
 };
@@ -62,7 +62,7 @@ void auth_free(struct auth *a)
 	free(a);
 }
 
-/* ---- the head -------------------------------------------------------------------------------- */
+/* ---- headers --------------------------------------------------------------------------------- */
 
 static int deny(int sys, const char *why, struct err *err)
 {
@@ -71,12 +71,13 @@ static int deny(int sys, const char *why, struct err *err)
 	return -1;
 }
 
-static int bearer(const char *authorization, const char **ret, struct err *err)
+static int parse_bearer(const char *authorization, const char **ret, struct err *err)
 {
 	static const char scheme[] = "Bearer ";
 
 	if (strncasecmp(authorization, scheme, sizeof(scheme) - 1) != 0)
-		return deny(ENOKEY, "Authorization: write Bearer KEY, or use x-api-key: KEY", err);
+		return deny(ENOKEY,
+			    "Authorization: must be \"Bearer KEY\"; or send `x-api-key: KEY`", err);
 	*ret = authorization + sizeof(scheme) - 1;
 	return 0;
 }
@@ -86,20 +87,21 @@ int auth_pick(const char *authorization, const char *x_api_key, const char **ret
 	const char *key = x_api_key;
 
 	if (authorization && x_api_key) {
-		err_set(err, ERR_INVALID, "Authorization and x-api-key: only one of the two");
+		err_set(err, ERR_INVALID, "send either Authorization or x-api-key, not both");
 		err->sys = ENOTUNIQ;
 		return -1;
 	}
 	if (!authorization && !x_api_key)
-		return deny(ENOKEY, "a key is needed: x-api-key: KEY, or Authorization: Bearer KEY",
+		return deny(ENOKEY,
+			    "missing API key; send `x-api-key: KEY` or `Authorization: Bearer KEY`",
 			    err);
-	if (authorization && bearer(authorization, &key, err) < 0)
+	if (authorization && parse_bearer(authorization, &key, err) < 0)
 		return -1;
 	for (const char *p = key; *p; p++)
 		if (*p <= ' ' || *p > '~' || *p == ',')
-			return err_set(err, ERR_INVALID, "the key has characters no key has");
+			return err_set(err, ERR_INVALID, "the API key contains invalid characters");
 	if (strlen(key) < KEY_MIN || strlen(key) > KEY_MAX)
-		return deny(EKEYREJECTED, "this key is not known", err);
+		return deny(EKEYREJECTED, "unknown API key", err);
 	*ret = key;
 	return 0;
 }
@@ -116,22 +118,23 @@ int auth_scope(const char *scopes, enum api_scope *ret, char ret_session[STORE_I
 	else if (strcmp(scopes, "admin") == 0)
 		*ret = API_ADMIN;
 	else
-		return err_set(err, ERR_INVALID,
-			       "scope: \"admin\", \"tenant\", \"session\" or \"session:ID\"");
+		return err_set(
+			err, ERR_INVALID,
+			"scope: must be \"admin\", \"tenant\", \"session\" or \"session:ID\"");
 	snprintf(ret_session, STORE_ID, "%s", id);
 	return 0;
 }
 
-/* ---- what is remembered; all with the mutex -------------------------------------------------- */
+/* ---- cache; call with the mutex held --------------------------------------------------------- */
 
-static struct slot *set_of(struct auth *a, const uint8_t hash[STORE_HASH])
+static struct slot *get_set(struct auth *a, const uint8_t hash[STORE_HASH])
 {
 	return &a->slots[(size_t)(hash[0] % SETS) * WAYS];
 }
 
-static struct slot *find(struct auth *a, const uint8_t hash[STORE_HASH])
+static struct slot *find_slot(struct auth *a, const uint8_t hash[STORE_HASH])
 {
-	struct slot *set = set_of(a, hash);
+	struct slot *set = get_set(a, hash);
 
 	for (size_t i = 0; i < WAYS; i++)
 		if (*set[i].key.id && CRYPTO_memcmp(set[i].key.hash, hash, STORE_HASH) == 0)
@@ -144,10 +147,10 @@ static bool is_fresh(const struct slot *s, int64_t now)
 	return s->checked_at && now - s->checked_at < FRESH_MS;
 }
 
-/* The one nobody asked for longest; NULL when all are in use. */
-static struct slot *place(struct auth *a, const struct store_key *k, int64_t now)
+/* The least recently checked slot; NULL if all are in use. */
+static struct slot *fill_slot(struct auth *a, const struct store_key *k, int64_t now)
 {
-	struct slot *set = set_of(a, k->hash), *s = find(a, k->hash);
+	struct slot *set = get_set(a, k->hash), *s = find_slot(a, k->hash);
 
 	for (size_t i = 0; !s && i < WAYS; i++)
 		if (!*set[i].key.id)
@@ -165,7 +168,10 @@ static struct slot *place(struct auth *a, const struct store_key *k, int64_t now
 	return s;
 }
 
-static bool take_token(struct auth *a, struct slot *s, int64_t now)
+enum limit { LIMIT_NONE, LIMIT_RATE, LIMIT_CONCURRENT };
+
+/* Which limit the next request of this key exceeds. Takes a token unless it is that of the rate. */
+static enum limit take_token(struct auth *a, struct slot *s, int64_t now)
 {
 	if (a->opts.rate) {
 		s->tokens += (double)(now - s->filled_at) * a->opts.rate / 1000;
@@ -173,10 +179,11 @@ static bool take_token(struct auth *a, struct slot *s, int64_t now)
 			s->tokens = a->opts.burst;
 		s->filled_at = now;
 		if (s->tokens < 1)
-			return false;
+			return LIMIT_RATE;
 		s->tokens -= 1;
 	}
-	return !a->opts.concurrent || s->active < a->opts.concurrent;
+	return a->opts.concurrent && s->active >= a->opts.concurrent ? LIMIT_CONCURRENT
+								     : LIMIT_NONE;
 }
 
 void auth_forget(struct auth *a, const char *id)
@@ -191,8 +198,8 @@ void auth_forget(struct auth *a, const char *id)
 
 /* ---- one request ----------------------------------------------------------------------------- */
 
-/* Somebody who tries keys must not be able to fill the disk with it. */
-static void tell_refused(struct auth *a, const char *peer)
+/* Rate-limit audit entries: guessing keys must not fill the disk. */
+static void audit_rejected(struct auth *a, const char *peer)
 {
 	int64_t now = clock_mono_ms();
 	char text[STORE_TEXT];
@@ -210,19 +217,18 @@ static void tell_refused(struct auth *a, const char *peer)
 	if (!n)
 		return;
 	snprintf(text, sizeof(text),
-		 "%u requests with keys that are not known or have expired, the last from %.60s", n,
-		 peer);
+		 "%u requests with unknown or expired keys, the last from %.60s", n, peer);
 	(void)audit_write(a->opts.engine, "", "key_refused", "lodge", text, &ignored);
 }
 
-static int load(struct auth *a, const uint8_t hash[STORE_HASH], struct store_key *ret,
-		uint64_t *ret_removals, struct err *err)
+static int load_key(struct auth *a, const uint8_t hash[STORE_HASH], struct store_key *ret,
+		    uint64_t *ret_removals, struct err *err)
 {
 	struct slot *s;
 	bool known;
 
 	pthread_mutex_lock(&a->mutex);
-	s = find(a, hash);
+	s = find_slot(a, hash);
 	known = s && is_fresh(s, clock_mono_ms());
 	if (known)
 		*ret = s->key;
@@ -231,30 +237,40 @@ static int load(struct auth *a, const uint8_t hash[STORE_HASH], struct store_key
 	return known ? 0 : api_key_find(a->opts.engine, hash, ret, err);
 }
 
+static int fail_limit(const struct auth *a, enum limit limit, struct err *err)
+{
+	if (limit == LIMIT_RATE)
+		err_set(err, ERR_LIMIT,
+			"more than %u requests per second with this key (setting: rate)",
+			a->opts.rate);
+	else
+		err_set(err, ERR_LIMIT,
+			"more than %u requests in flight for this key (setting: concurrent)",
+			a->opts.concurrent);
+	err->sys = EUSERS;
+	return -1;
+}
+
 static int admit(struct auth *a, uint64_t removals, struct auth_pass *p, struct err *err)
 {
 	int64_t now = clock_mono_ms();
+	enum limit limit = LIMIT_NONE;
 	struct slot *s;
-	bool may = true;
 
 	pthread_mutex_lock(&a->mutex);
-	s = find(a, p->key.hash);
+	s = find_slot(a, p->key.hash);
 	if (!s || !is_fresh(s, now))
-		s = place(a, &p->key, now);
+		s = fill_slot(a, &p->key, now);
 	if (s && a->removals != removals)
 		s->checked_at = 0;
 	if (s)
-		may = take_token(a, s, now);
-	if (s && may) {
+		limit = take_token(a, s, now);
+	if (s && limit == LIMIT_NONE) {
 		s->active++;
 		p->slot = (int)(s - a->slots);
 	}
 	pthread_mutex_unlock(&a->mutex);
-	if (may)
-		return 0;
-	err_set(err, ERR_LIMIT, "too many requests with this key");
-	err->sys = EUSERS;
-	return -1;
+	return limit == LIMIT_NONE ? 0 : fail_limit(a, limit, err);
 }
 
 int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pass *ret,
@@ -266,18 +282,18 @@ int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pa
 
 	if (api_key_hash(key, hash, err) < 0)
 		return -1;
-	if (load(a, hash, &p.key, &removals, err) < 0) {
+	if (load_key(a, hash, &p.key, &removals, err) < 0) {
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
-		tell_refused(a, peer);
-		return deny(EKEYREJECTED, "this key is not known", err);
+		audit_rejected(a, peer);
+		return deny(EKEYREJECTED, "unknown API key", err);
 	}
 	if (api_key_is_expired(a->opts.engine, &p.key)) {
-		tell_refused(a, peer);
-		return deny(EKEYEXPIRED, "this key has expired", err);
+		audit_rejected(a, peer);
+		return deny(EKEYEXPIRED, "the API key has expired", err);
 	}
 	if (auth_scope(p.key.scopes, &p.scope, p.session, err) < 0)
-		return err_set(err, ERR_DENIED, "this key is for nothing that is known here");
+		return err_set(err, ERR_DENIED, "the API key has an unknown scope");
 	if (admit(a, removals, &p, err) < 0)
 		return -1;
 	*ret = p;
@@ -300,7 +316,7 @@ bool auth_holds(const struct auth_pass *p)
 	uint64_t ignored;
 	struct err err;
 
-	if (load(p->auth, p->key.hash, &key, &ignored, &err) < 0)
+	if (load_key(p->auth, p->key.hash, &key, &ignored, &err) < 0)
 		return err.code != ERR_NOT_FOUND;
 	return !api_key_is_expired(p->auth->opts.engine, &key);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who asks: from the key in a request's head to its record, and how much it may ask. Records are
- * remembered for moments, so that not each request needs the store. */
+/* Authentication: finds the record of a request's key and applies its limits. Records are cached
+ * briefly, so most requests need no database access. */
 #ifndef LODGE_API_CORE_AUTH_H
 #define LODGE_API_CORE_AUTH_H
 
@@ -16,32 +16,31 @@ int auth_new(const struct auth_opts *opts, struct auth **ret, struct err *err);
 void auth_free(struct auth *a); /* NULL is allowed */
 DEFINE_AUTO(struct auth *, auth_free);
 
-/* The one key of a request's head (NULL: no such header). ERR_DENIED with sys ENOKEY if there is
- * none, ERR_INVALID if it cannot be one, with sys ENOTUNIQ if there are two. */
+/* Picks the key from the headers (NULL: missing header). ERR_DENIED with sys ENOKEY: no key.
+ * ERR_INVALID: malformed, with sys ENOTUNIQ: two keys. */
 int auth_pick(const char *authorization, const char *x_api_key, const char **ret, struct err *err);
 
-struct auth_pass { /* of one request */
+struct auth_pass { /* an authenticated request */
 	struct auth *auth;
 	int slot; /* -1: none */
 	struct store_key key;
 	enum api_scope scope;
-	char session[STORE_ID]; /* the only one, else empty */
+	char session[STORE_ID]; /* if not empty: the only session it may use */
 };
-/* ERR_DENIED with sys EKEYREJECTED or EKEYEXPIRED; ERR_LIMIT with sys EUSERS: too many requests.
- * auth_leave() when the request is over; of zeros it does nothing. */
+/* ERR_DENIED with sys EKEYREJECTED or EKEYEXPIRED; ERR_LIMIT with sys EUSERS: rate limit. Call
+ * auth_leave() at the end of the request; it does nothing for a zero-initialized pass. */
 int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pass *ret,
 	       struct err *err);
 void auth_leave(struct auth_pass *p);
-/* Whether it would be let in again. When the store cannot tell, it would. */
+/* Whether the key is still valid. True if the database does not respond. */
 bool auth_holds(const struct auth_pass *p);
-void auth_forget(struct auth *a, const char *id); /* a key that was removed */
+void auth_forget(struct auth *a, const char *id); /* drops a removed key from the cache */
 
-/* What a key's scopes allow: "admin", "tenant", "session", "session:ID". */
+/* Parses the scope of a key: "admin", "tenant", "session", "session:ID". */
 int auth_scope(const char *scopes, enum api_scope *ret, char ret_session[STORE_ID],
 	       struct err *err);
 
-/* ---- keys.c ------------------------------------------------------------------------------------
- */
+/* ---- key_hash.c ------------------------------------------------------------------------------ */
 
 enum { KEY_TEXT = 72 }; /* "lk_" and 64 digits */
 int api_key_generate(char ret[KEY_TEXT], struct err *err);

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Behind the digits; more than fit are the largest there is. */
-static const char *take_number(const char *at, uint64_t *ret)
+/* Returns the end of the digits. A number that is too large becomes the maximum. */
+static const char *parse_number(const char *at, uint64_t *ret)
 {
 	uint64_t v = 0;
 
@@ -25,10 +25,10 @@ struct range_match range_match(const char *text, uint64_t size)
 	if (!text || strncasecmp(text, "bytes=", 6) != 0)
 		return whole;
 	text += 6;
-	dash = take_number(text, &first);
+	dash = parse_number(text, &first);
 	if (*dash != '-')
 		return whole;
-	end = take_number(dash + 1, &last);
+	end = parse_number(dash + 1, &last);
 	open_start = dash == text;
 	open_end = end == dash + 1;
 	if (*end || (open_start && open_end) || (!open_start && !open_end && last < first))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What callers choose by: parts of a file, its tag, patterns of names. */
+/* Matching of Range headers, entity tags and name patterns. */
 #ifndef LODGE_API_CORE_GLOB_H
 #define LODGE_API_CORE_GLOB_H
 
@@ -7,19 +7,19 @@
 #include <stdint.h>
 
 struct range_match {
-	uint64_t from, len; /* inside the file, whatever was asked for */
-	bool part; /* not all of it was asked for */
-	bool impossible; /* nothing of it is there */
+	uint64_t from, len; /* clamped to the file */
+	bool part; /* a range was requested */
+	bool impossible; /* the range is outside the file */
 };
-/* A Range header, NULL if there is none, for a file of so many bytes. One range of bytes; anything
- * else is as good as none, as the standard has it. */
+/* Evaluates a Range header (NULL: none) for a file of this size. Only a single byte range counts;
+ * anything else is ignored, as RFC 9110 allows. */
 struct range_match range_match(const char *text, uint64_t size);
 
-/* Whether a list of tags, or "*", has this one. etag NULL: there is no file. weak: marks of weak
- * tags do not count. */
+/* Whether a list of tags, or "*", contains etag. etag NULL: the file does not exist. weak: ignores
+ * W/ prefixes. */
 bool etag_match(const char *list, const char *etag, bool weak);
 
-/* '*': any bytes, '?': one. The time is bounded by the product of the lengths. */
+/* '*' matches any bytes, '?' one. The time is limited by the product of the lengths. */
 bool glob_match(const char *glob, const char *text);
 
 #endif

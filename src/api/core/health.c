@@ -13,7 +13,8 @@ const char *health_status(struct engine *e, const struct engine_health *h)
 		return "failing";
 	if (!engine_is_ready(e))
 		return "starting";
-	return h->keeper ? "ok" : "degraded"; /* a keeper that ended is started again */
+	return h->keeper ? "ok"
+			 : "degraded"; /* a keeper that is not running is restarted on demand */
 }
 
 void health_put_stage(struct engine *e, struct json_out *j)
@@ -28,7 +29,7 @@ void health_put_stage(struct engine *e, struct json_out *j)
 	json_out_u64(j, "total_steps", p.total_steps);
 }
 
-static void put_sentence(struct json_out *j, const char *key, const char *text)
+static void put_line(struct json_out *j, const char *key, const char *text)
 {
 	char line[SENTENCE];
 
@@ -48,7 +49,7 @@ void health_put_start(struct engine *e, struct json_out *j)
 	json_out_object(j, "starting");
 	health_put_stage(e, j);
 	if (engine_start_error(e, &last, &tries))
-		put_sentence(j, "error", last.msg);
+		put_line(j, "error", last.msg);
 	else
 		json_out_null(j, "error");
 	json_out_u64(j, "tries", tries);
@@ -59,5 +60,5 @@ void health_put_start(struct engine *e, struct json_out *j)
 void health_put_error(struct json_out *j, bool ok, const char *error)
 {
 	if (!ok)
-		put_sentence(j, "error", error);
+		put_line(j, "error", error);
 }

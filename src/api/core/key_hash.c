@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys: 256 random bits, told once, kept as a hash. They have nothing a dictionary could find, so
- * that one fast hash is enough. */
+/* Keys have 256 random bits and are stored as a hash. They cannot be guessed from a dictionary, so
+ * one fast hash is enough. */
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdio.h>

@@ -7,25 +7,25 @@
 
 #include "base/percent.h"
 
-/* A delimiter is CR LF - - boundary. No CR is in it but the first: what matched so far and then
- * does not go on was data, and only a CR can begin anew. */
+/* A delimiter is CR LF - - boundary. Only its first byte is a CR, so a partial match that fails was
+ * data, and a new match can only start at a CR. */
 enum state {
 	BEFORE, /* the first delimiter, whose CR LF may be missing */
-	BEHIND, /* a delimiter: - -, or blanks and CR LF */
-	DASH, /* the second - */
+	BEHIND, /* after a delimiter: - -, or blanks and CR LF */
+	DASH, /* after the first - of the final delimiter */
 	BLANKS,
-	LINE, /* the LF of that line */
+	LINE, /* before the LF of the delimiter's line */
 	HEAD,
 	DATA,
-	AFTER, /* the last delimiter */
+	AFTER, /* after the final delimiter */
 };
 
-static int wrong(const char *why, struct err *err)
+static int fail_form(const char *why, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "body: not a form of several parts: %s", why);
+	return err_set(err, ERR_INVALID, "body: invalid multipart form: %s", why);
 }
 
-/* ---- the type -------------------------------------------------------------------------------- */
+/* ---- Content-Type ---------------------------------------------------------------------------- */
 
 static const char blank[] = " \t";
 
@@ -35,9 +35,9 @@ static bool is_boundary_char(char c)
 	       (c && strchr("'()+_,-./:=? ", c));
 }
 
-/* A value, quoted or not, of at most size - 1 bytes; *at is behind it. In quotes a backslash stands
- * for what follows only if that is a quote or another: some send paths as they are. */
-static bool take_value(const char **at, char *ret, size_t size)
+/* Parses a value, quoted or not, of at most size - 1 bytes, and advances *at. A backslash in quotes
+ * escapes only a quote or a backslash, because some clients send paths unescaped. */
+static bool parse_value(const char **at, char *ret, size_t size)
 {
 	const char *p = *at;
 	bool quoted = *p == '"';
@@ -57,7 +57,7 @@ static bool take_value(const char **at, char *ret, size_t size)
 	return true;
 }
 
-/* The next "; name=value" of a header; 0 at its end, -1: malformed. */
+/* Parses the next "; name=value" of a header. 0: end, -1: malformed. */
 static int next_parameter(const char **at, char name[32], char *value, size_t size)
 {
 	const char *p = *at + strspn(*at, blank);
@@ -68,7 +68,7 @@ static int next_parameter(const char **at, char name[32], char *value, size_t si
 	if (*p++ != ';')
 		return -1;
 	p += strspn(p, blank);
-	if (!*p) { /* some end with one */
+	if (!*p) { /* some clients end with a semicolon */
 		*at = p;
 		return 0;
 	}
@@ -78,7 +78,7 @@ static int next_parameter(const char **at, char name[32], char *value, size_t si
 	memcpy(name, p, n);
 	name[n] = '\0';
 	p += n + 1;
-	if (!take_value(&p, value, size))
+	if (!parse_value(&p, value, size))
 		return -1;
 	*at = p;
 	return 1;
@@ -94,7 +94,7 @@ static bool boundary_is_valid(const char *b)
 	return n && b[n - 1] != ' ';
 }
 
-static int take_boundary(const char *at, char ret[MULTIPART_BOUNDARY + 1], struct err *err)
+static int parse_boundary(const char *at, char ret[MULTIPART_BOUNDARY + 1], struct err *err)
 {
 	char name[32], value[MULTIPART_BOUNDARY + 1];
 	bool found = false;
@@ -110,7 +110,7 @@ static int take_boundary(const char *at, char ret[MULTIPART_BOUNDARY + 1], struc
 	}
 	if (r < 0 || !found || !boundary_is_valid(ret))
 		return err_set(err, ERR_INVALID,
-			       "Content-Type: a boundary of 1 to %d characters is needed",
+			       "Content-Type: boundary must have 1 to %d characters",
 			       MULTIPART_BOUNDARY);
 	return 0;
 }
@@ -123,11 +123,11 @@ int multipart_init(struct multipart *m, const char *type, const struct multipart
 	size_t n = sizeof(form) - 1;
 
 	if (!type || strncasecmp(type, form, n) != 0 || !strchr("; \t", type[n])) {
-		err_set(err, ERR_INVALID, "Content-Type: %s is needed", form);
+		err_set(err, ERR_INVALID, "Content-Type: must be %s", form);
 		err->sys = EMEDIUMTYPE;
 		return -1;
 	}
-	if (take_boundary(type + n, boundary, err) < 0)
+	if (parse_boundary(type + n, boundary, err) < 0)
 		return -1;
 	memset(m, 0, sizeof(*m));
 	m->ops = ops;
@@ -135,14 +135,14 @@ int multipart_init(struct multipart *m, const char *type, const struct multipart
 	memcpy(m->delimiter, "\r\n--", 4);
 	memcpy(m->delimiter + 4, boundary, strlen(boundary));
 	m->len = 4 + strlen(boundary);
-	m->matched = 2; /* as if a line had just ended */
+	m->matched = 2; /* the CR LF before the first delimiter is optional */
 	m->state = BEFORE;
 	return 0;
 }
 
-/* ---- the headers of a part ------------------------------------------------------------------- */
+/* ---- headers --------------------------------------------------------------------------------- */
 
-/* UTF-8''a%20b, in place: how some write names that are not ASCII. */
+/* Decodes UTF-8''a%20b (RFC 5987) in place. */
 static bool decode_extended(char *s)
 {
 	static const char charset[] = "utf-8'";
@@ -162,14 +162,14 @@ struct part {
 	bool disposition, has_name, has_file, extended;
 };
 
-static int take_disposition(struct part *p, const char *at, struct err *err)
+static int parse_disposition(struct part *p, const char *at, struct err *err)
 {
 	static const char form[] = "form-data";
 	char name[32];
 	int r;
 
 	if (p->disposition || strncasecmp(at, form, sizeof(form) - 1) != 0)
-		return wrong("a part that is no form-data", err);
+		return fail_form("a part is not form-data", err);
 	p->disposition = true;
 	at += sizeof(form) - 1;
 	while ((r = next_parameter(&at, name, p->value, sizeof(p->value))) > 0) {
@@ -178,22 +178,23 @@ static int take_disposition(struct part *p, const char *at, struct err *err)
 
 		if (strcasecmp(name, "name") == 0) {
 			if (p->has_name || strlen(p->value) >= sizeof(p->name))
-				return wrong("a part with two names, or a long one", err);
+				return fail_form("a part has two names, or one that is too long",
+						 err);
 			memcpy(p->name, p->value, strlen(p->value) + 1);
 			p->has_name = true;
 		}
 		if (extended && !decode_extended(p->value))
-			return wrong("filename*: not UTF-8''NAME", err);
-		/* of the two forms of one name the one that can say all of it counts */
+			return fail_form("filename*: must be UTF-8''NAME", err);
+		/* filename* takes precedence over filename */
 		if (extended || (plain && !p->extended))
 			memcpy(p->filename, p->value, strlen(p->value) + 1);
 		p->has_file |= plain || extended;
 		p->extended |= extended;
 	}
-	return r < 0 ? wrong("a header that cannot be read", err) : 0;
+	return r < 0 ? fail_form("malformed header", err) : 0;
 }
 
-/* What somebody coded would be kept as it came. */
+/* Encoded content would be stored without decoding, so it is rejected. */
 static int check_encoding(const char *value, struct err *err)
 {
 	static const char *const plain[] = { "binary", "8bit", "7bit" };
@@ -201,10 +202,10 @@ static int check_encoding(const char *value, struct err *err)
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		if (strcasecmp(value, plain[i]) == 0)
 			return 0;
-	return wrong("Content-Transfer-Encoding: only binary", err);
+	return fail_form("Content-Transfer-Encoding: must be binary", err);
 }
 
-static int take_header(struct part *p, const char *line, struct err *err)
+static int parse_header(struct part *p, const char *line, struct err *err)
 {
 	static const char disposition[] = "Content-Disposition";
 	static const char encoding[] = "Content-Transfer-Encoding";
@@ -212,38 +213,38 @@ static int take_header(struct part *p, const char *line, struct err *err)
 	const char *value = line + n + 1;
 
 	if (!n || line[n] != ':' || strcspn(line, blank) < n)
-		return wrong("a header that is none", err);
+		return fail_form("malformed header line", err);
 	value += strspn(value, blank);
 	if (n == sizeof(disposition) - 1 && strncasecmp(line, disposition, n) == 0)
-		return take_disposition(p, value, err);
+		return parse_disposition(p, value, err);
 	if (n == sizeof(encoding) - 1 && strncasecmp(line, encoding, n) == 0)
 		return check_encoding(value, err);
 	return 0;
 }
 
-/* All of them are there, the last with its CR LF. */
-static int take_head(struct multipart *m, struct err *err)
+/* Parses the complete headers of a part. */
+static int parse_head(struct multipart *m, struct err *err)
 {
 	struct part p = { 0 };
 	char *line = m->head, *end = m->head + m->used;
 
 	if (memchr(m->head, '\0', m->used))
-		return wrong("a NUL in a header", err);
+		return fail_form("NUL in a header", err);
 	while (line < end) {
 		char *lf = memchr(line, '\n', (size_t)(end - line));
 		char *cr = memchr(line, '\r', (size_t)(end - line));
 
 		if (!lf || cr != lf - 1)
-			return wrong("lines end with CR LF", err);
+			return fail_form("header lines must end with CR LF", err);
 		*cr = '\0';
-		if (take_header(&p, line, err) < 0)
+		if (parse_header(&p, line, err) < 0)
 			return -1;
 		line = lf + 1;
 	}
 	if (!p.has_name)
-		return wrong("a part without a name", err);
+		return fail_form("a part has no name", err);
 	if (++m->parts > MULTIPART_PARTS)
-		return wrong("too many parts", err);
+		return fail_form("too many parts", err);
 	m->used = 0;
 	m->state = DATA;
 	return m->ops->begin(m->arg, p.name, p.has_file ? p.filename : NULL, err);
@@ -254,32 +255,33 @@ static int add_to_head(struct multipart *m, char c, struct err *err)
 	size_t n = m->used;
 
 	if (n == sizeof(m->head))
-		return wrong("too long a header", err);
+		return fail_form("header too long", err);
 	m->head[m->used++] = c;
 	if (c != '\n' || !n || m->head[n - 1] != '\r')
 		return 0;
-	if (n == 1) /* none at all: then it has no name */
-		return wrong("a part without a name", err);
+	if (n == 1) /* no headers, so no name */
+		return fail_form("a part has no name", err);
 	if (n < 3 || m->head[n - 2] != '\n' || m->head[n - 3] != '\r')
 		return 0;
 	m->used -= 2;
-	return take_head(m, err);
+	return parse_head(m, err);
 }
 
-/* ---- bytes ----------------------------------------------------------------------------------- */
+/* ---- content --------------------------------------------------------------------------------- */
 
-static int around(struct multipart *m, size_t len, struct err *err)
+static int skip(struct multipart *m, size_t len, struct err *err)
 {
 	m->around += len;
-	return m->around > MULTIPART_AROUND ? wrong("too much around the parts", err) : 0;
+	return m->around > MULTIPART_AROUND ? fail_form("too many bytes outside the parts", err)
+					    : 0;
 }
 
-/* What was no delimiter. Before the first part it is nobody's. */
-static int give(struct multipart *m, const char *bytes, size_t len, struct err *err)
+/* Handles bytes that are not a delimiter. Those before the first part are ignored. */
+static int emit(struct multipart *m, const char *bytes, size_t len, struct err *err)
 {
 	if (!len)
 		return 0;
-	return m->state == BEFORE ? around(m, len, err) : m->ops->data(m->arg, bytes, len, err);
+	return m->state == BEFORE ? skip(m, len, err) : m->ops->data(m->arg, bytes, len, err);
 }
 
 static int end_part(struct multipart *m, struct err *err)
@@ -291,7 +293,7 @@ static int end_part(struct multipart *m, struct err *err)
 	return has_part ? m->ops->end(m->arg, err) : 0;
 }
 
-/* As much as belongs together; *ret is how much that was. */
+/* Consumes bytes up to the next change of state; *ret is their number. */
 static int feed_data(struct multipart *m, const char *bytes, size_t len, size_t *ret,
 		     struct err *err)
 {
@@ -306,17 +308,17 @@ static int feed_data(struct multipart *m, const char *bytes, size_t len, size_t 
 		return end_part(m, err);
 	if (n == len)
 		return 0;
-	if (was + n) { /* it was none after all; what follows is looked at anew */
+	if (was + n) { /* not a delimiter after all; continue after the partial match */
 		m->matched = 0;
-		return give(m, m->delimiter, was + n, err);
+		return emit(m, m->delimiter, was + n, err);
 	}
 	while (n < len && bytes[n] != '\r')
 		n++;
 	*ret = n;
-	return give(m, bytes, n, err);
+	return emit(m, bytes, n, err);
 }
 
-/* What comes behind a delimiter, byte by byte. */
+/* Handles a byte after a delimiter. */
 static int feed_line(struct multipart *m, char c, struct err *err)
 {
 	if (m->state == BEHIND && c == '-')
@@ -330,8 +332,8 @@ static int feed_line(struct multipart *m, char c, struct err *err)
 	else if (m->state == LINE && c == '\n')
 		m->state = HEAD;
 	else
-		return wrong("a boundary is followed by something else", err);
-	return m->state == BLANKS ? around(m, 1, err) : 0;
+		return fail_form("unexpected bytes after a boundary", err);
+	return m->state == BLANKS ? skip(m, 1, err) : 0;
 }
 
 static int feed_some(struct multipart *m, const char *bytes, size_t len, size_t *ret,
@@ -346,7 +348,7 @@ static int feed_some(struct multipart *m, const char *bytes, size_t len, size_t 
 		return add_to_head(m, *bytes, err);
 	case AFTER:
 		*ret = len;
-		return around(m, len, err);
+		return skip(m, len, err);
 	case BEHIND:
 	case DASH:
 	case BLANKS:
@@ -362,7 +364,7 @@ int multipart_feed(struct multipart *m, const char *bytes, size_t len, struct er
 		size_t n = 0;
 
 		if (m->failed)
-			return wrong("it was refused", err);
+			return fail_form("an earlier part was rejected", err);
 		if (feed_some(m, bytes, len, &n, err) < 0) {
 			m->failed = true;
 			return -1;
@@ -375,5 +377,6 @@ int multipart_feed(struct multipart *m, const char *bytes, size_t len, struct er
 
 int multipart_finish(const struct multipart *m, struct err *err)
 {
-	return m->state == AFTER && !m->failed ? 0 : wrong("it ends in the middle", err);
+	return m->state == AFTER && !m->failed ? 0
+					       : fail_form("the final boundary is missing", err);
 }

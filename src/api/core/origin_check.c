@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a browser says about where it comes from and whom it thinks it talks to. A page somewhere
- * can make a browser send requests here, and a name server can make it believe that this machine is
- * the page's own: Origin and Host tell both. */
+/* Checks Host and Origin. A web page can make a browser send requests here (Origin), and DNS
+ * rebinding can make this host look like the page's own (Host). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,8 +11,8 @@
 
 enum { NAME_SIZE = 256 };
 
-/* The name without its port; false if it is too long to be one. */
-static bool host_name(const char *host, char ret[NAME_SIZE])
+/* Copies the name without its port; false if malformed or too long. */
+static bool copy_host_name(const char *host, char ret[NAME_SIZE])
 {
 	size_t len = *host == '[' ? strcspn(host, "]") + (strchr(host, ']') != NULL)
 				  : strcspn(host, ":");
@@ -34,7 +33,7 @@ bool origin_is_loopback(const char *host)
 	struct in_addr four;
 	size_t n;
 
-	if (!host_name(host, name))
+	if (!copy_host_name(host, name))
 		return false;
 	n = strlen(name);
 	if (strcasecmp(name, "localhost") == 0 || strcmp(name, "[::1]") == 0)
@@ -44,7 +43,7 @@ bool origin_is_loopback(const char *host)
 	return inet_pton(AF_INET, name, &four) == 1 && ntohl(four.s_addr) >> 24 == 127;
 }
 
-static bool has(char *const *list, const char *name)
+static bool contains(char *const *list, const char *name)
 {
 	for (; list && *list; list++)
 		if (strcasecmp(*list, name) == 0)
@@ -61,7 +60,7 @@ static bool host_is_ours(struct api *a, const char *host)
 		return true;
 	pthread_rwlock_rdlock(&a->names);
 	ours = (!a->hosts && !a->opts.loopback_only) ||
-	       (host_name(host, name) && has(a->hosts, name));
+	       (copy_host_name(host, name) && contains(a->hosts, name));
 	pthread_rwlock_unlock(&a->names);
 	return ours;
 }
@@ -71,12 +70,12 @@ static bool origin_is_listed(struct api *a, const char *origin)
 	bool listed;
 
 	pthread_rwlock_rdlock(&a->names);
-	listed = has(a->origins, origin) || has(a->origins, "*");
+	listed = contains(a->origins, origin) || contains(a->origins, "*");
 	pthread_rwlock_unlock(&a->names);
 	return listed;
 }
 
-/* The page came from here. */
+/* The page was served by this server. */
 static bool origin_is_own(const char *origin, const char *host)
 {
 	const char *name = strstr(origin, "://");
@@ -84,8 +83,8 @@ static bool origin_is_own(const char *origin, const char *host)
 	return host && name && strcasecmp(name + 3, host) == 0;
 }
 
-/* Browsers tell where a request comes from also where they send no Origin. */
-static bool is_foreign_change(const struct http_request *rq)
+/* Browsers send Sec-Fetch-Site even without an Origin. */
+static bool is_cross_site_change(const struct http_request *rq)
 {
 	const char *site = http_header(rq, "Sec-Fetch-Site"), *method = http_method(rq);
 
@@ -98,14 +97,19 @@ int origin_check(struct api *a, const struct http_request *rq, struct err *err)
 	const char *host = http_header(rq, "Host"), *origin = http_header(rq, "Origin");
 
 	if (host && strcmp(http_peer(rq), "unix") != 0 && !host_is_ours(a, host)) {
-		err_set(err, ERR_DENIED, "Host: %.100s is not served here", host);
+		err_set(err, ERR_DENIED,
+			"host %.100s is not served here; add it to `hosts` in lodged.conf", host);
 		err->sys = EADDRNOTAVAIL;
 		return -1;
 	}
 	if (origin && !origin_is_own(origin, host) && !origin_is_listed(a, origin))
-		return err_set(err, ERR_DENIED, "Origin: %.100s may not ask here", origin);
-	if (!origin && is_foreign_change(rq))
-		return err_set(err, ERR_DENIED, "Sec-Fetch-Site: another site's page may not ask");
+		return err_set(err, ERR_DENIED,
+			       "origin %.100s is not allowed; add it to `origins` in lodged.conf",
+			       origin);
+	if (!origin && is_cross_site_change(rq))
+		return err_set(err, ERR_DENIED,
+			       "cross-site request refused; add the page's origin to `origins` in "
+			       "lodged.conf");
 	return 0;
 }
 

@@ -11,10 +11,10 @@
 
 enum { PIECE = 64 << 10, LOOK_MS = 500 };
 
-struct flow {
+struct pipe_stream {
 	pipe_stream_fn *fn;
 	void *arg;
-	int fd; /* the thread's */
+	int fd; /* used by the thread */
 	pthread_t thread;
 	int r;
 	struct err err;
@@ -22,19 +22,20 @@ struct flow {
 
 static void *run(void *arg)
 {
-	struct flow *f = arg;
+	struct pipe_stream *f = arg;
 
 	f->r = f->fn(f->arg, f->fd, &f->err);
-	close(f->fd); /* what the other side waits for */
+	close(f->fd); /* protects and signals `done` */
 	return NULL;
 }
 
 /* Takes over fd. */
-static int start(struct flow *f, pipe_stream_fn *fn, void *arg, int fd, struct err *err)
+static int start_stream(struct pipe_stream *f, pipe_stream_fn *fn, void *arg, int fd,
+			struct err *err)
 {
 	int r;
 
-	*f = (struct flow){ .fn = fn, .arg = arg, .fd = fd };
+	*f = (struct pipe_stream){ .fn = fn, .arg = arg, .fd = fd };
 	r = pthread_create(&f->thread, NULL, run, f);
 	if (r == 0)
 		return 0;
@@ -42,7 +43,7 @@ static int start(struct flow *f, pipe_stream_fn *fn, void *arg, int fd, struct e
 	return err_sys(err, r, "thread");
 }
 
-static int join(struct flow *f, struct err *err)
+static int join_stream(struct pipe_stream *f, struct err *err)
 {
 	pthread_join(f->thread, NULL);
 	if (f->r < 0)
@@ -61,7 +62,7 @@ static int new_pipe(int *ret_read, int *ret_write, struct err *err)
 	return 0;
 }
 
-/* False: the caller is gone. */
+/* False: the client disconnected. */
 static bool wait_for(struct api_call *c, int fd, short events)
 {
 	struct pollfd p = { .fd = fd, .events = events };
@@ -72,9 +73,9 @@ static bool wait_for(struct api_call *c, int fd, short events)
 	return true;
 }
 
-/* ---- out ------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
-/* 0 at the end; -1: the caller is gone. */
+/* 0: end; -1: the client disconnected. */
 static ssize_t next_piece(struct api_call *c, int fd, char *buf)
 {
 	ssize_t n;
@@ -87,7 +88,7 @@ static ssize_t next_piece(struct api_call *c, int fd, char *buf)
 	return n;
 }
 
-/* False: not all of it could be sent. */
+/* False: the stream is incomplete. */
 static bool send_all(struct api_call *c, int fd, char *buf, ssize_t n)
 {
 	while (n > 0) {
@@ -98,27 +99,27 @@ static bool send_all(struct api_call *c, int fd, char *buf, ssize_t n)
 	return n == 0;
 }
 
-/* The first piece is waited for: until then a failure can still be told. */
+/* Waits for the first bytes: until then an error can still be reported as such. */
 int pipe_stream_out(struct api_call *c, const char *type, pipe_stream_fn *fn, void *arg,
 		    struct err *err)
 {
 	auto_close int from = -1;
 	char *buf = arena_alloc(c->arena, PIECE);
 	bool whole = false, begun;
-	struct flow f;
+	struct pipe_stream f;
 	ssize_t n;
 	int to = -1;
 
 	if (!buf)
 		return err_sys(err, ENOMEM, "stream");
-	if (new_pipe(&from, &to, err) < 0 || start(&f, fn, arg, to, err) < 0)
+	if (new_pipe(&from, &to, err) < 0 || start_stream(&f, fn, arg, to, err) < 0)
 		return -1;
 	n = next_piece(c, from, buf);
 	begun = n > 0 && http_stream_begin(c->rq, 200, type) == 0;
 	if (begun && strcmp(http_method(c->rq), "HEAD") != 0)
 		whole = send_all(c, from, buf, n);
-	close(steal_fd(&from)); /* ends what still writes */
-	if (join(&f, err) < 0) {
+	close(steal_fd(&from)); /* unblocks the writer */
+	if (join_stream(&f, err) < 0) {
 		if (whole)
 			api_log_error(c, err);
 		if (begun)
@@ -129,19 +130,19 @@ int pipe_stream_out(struct api_call *c, const char *type, pipe_stream_fn *fn, vo
 		http_stream_abort(c->rq);
 	if (n == 0)
 		http_reply(c->rq, 200, type, NULL, 0);
-	return n < 0 ? err_set(err, ERR_UNAVAILABLE, "the caller is gone") : 0;
+	return n < 0 ? err_set(err, ERR_UNAVAILABLE, "client disconnected") : 0;
 }
 
-/* ---- in -------------------------------------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
-/* 1: the other side wants no more. */
+/* 1: the reader has closed the pipe. */
 static int put_piece(struct api_call *c, int fd, const char *at, size_t len, struct err *err)
 {
 	while (len) {
 		ssize_t n;
 
 		if (!wait_for(c, fd, POLLOUT))
-			return err_set(err, ERR_UNAVAILABLE, "the caller is gone");
+			return err_set(err, ERR_UNAVAILABLE, "client disconnected");
 		n = write(fd, at, len);
 		if (n < 0 && errno == EPIPE)
 			return 1;
@@ -171,16 +172,16 @@ int pipe_stream_in(struct api_call *c, pipe_stream_fn *fn, void *arg, struct err
 	auto_close int to = -1;
 	char *buf = arena_alloc(c->arena, PIECE);
 	struct err ignored;
-	struct flow f;
+	struct pipe_stream f;
 	int from = -1, r;
 
 	if (!buf)
 		return err_sys(err, ENOMEM, "stream");
-	if (new_pipe(&from, &to, err) < 0 || start(&f, fn, arg, from, err) < 0)
+	if (new_pipe(&from, &to, err) < 0 || start_stream(&f, fn, arg, from, err) < 0)
 		return -1;
-	/* so that one who reads nothing cannot hold us when the caller is gone */
+	/* a reader that does not read must not block this thread after a disconnect */
 	(void)fcntl(to, F_SETFL, O_NONBLOCK);
 	r = put_body(c, to, buf, err);
 	close(steal_fd(&to));
-	return join(&f, r < 0 ? &ignored : err) < 0 ? -1 : r;
+	return join_stream(&f, r < 0 ? &ignored : err) < 0 ? -1 : r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers for whoever watches, as Prometheus reads them. */
+/* Metrics in the Prometheus text format. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,24 +64,24 @@ static void print_timer(FILE *f, const struct histogram *h, size_t t)
 	print_histogram(f, h, timers[t].family, timers[t].label);
 }
 
-static void head(FILE *f, const char *name, const char *type, const char *help)
+static void print_head(FILE *f, const char *name, const char *type, const char *help)
 {
 	fprintf(f, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void gauge(FILE *f, const char *name, const char *help, unsigned v)
+static void print_gauge(FILE *f, const char *name, const char *help, unsigned v)
 {
-	head(f, name, "gauge", help);
+	print_head(f, name, "gauge", help);
 	fprintf(f, "%s %u\n", name, v);
 }
 
-static void counter(FILE *f, const char *name, const char *help, unsigned long long v)
+static void print_counter(FILE *f, const char *name, const char *help, unsigned long long v)
 {
-	head(f, name, "counter", help);
+	print_head(f, name, "counter", help);
 	fprintf(f, "%s %llu\n", name, v);
 }
 
-/* Of what the engine did, whichever surface it was asked by. */
+/* Metrics of the engine, for all surfaces. */
 static void print_engine(struct engine *e, FILE *f)
 {
 	static const char *const sources[] = { [SESSION_SOURCE_POOL] = "source=\"pool\"",
@@ -92,39 +92,46 @@ static void print_engine(struct engine *e, FILE *f)
 	struct keeper_pool_state pool;
 
 	engine_pool_state(e, &pool);
-	gauge(f, "lodge_pool_ready", "Sandboxes of the pool that wait.", pool.ready);
-	gauge(f, "lodge_pool_target", "So many are to wait; 0: there is no pool.", pool.target);
-	counter(f, "lodge_pool_hits_total", "Sandboxes taken from the pool.", pool.hits);
-	counter(f, "lodge_pool_misses_total", "Sandboxes made because none fitted.", pool.misses);
-	head(f, "lodge_enters_total", "counter", "Sessions entered by outcome.");
+	print_gauge(f, "lodge_pool_ready", "Sandboxes ready in the warm pool.", pool.ready);
+	print_gauge(f, "lodge_pool_target", "Sandboxes the warm pool keeps ready; 0 means no pool.",
+		    pool.target);
+	print_counter(f, "lodge_pool_hits_total", "Sandboxes taken from the warm pool.", pool.hits);
+	print_counter(f, "lodge_pool_misses_total",
+		      "Sandboxes created because the warm pool had none that fits.", pool.misses);
+	print_head(f, "lodge_enters_total", "counter", "Sessions entered, by outcome.");
 	for (int o = SESSION_CREATED; o <= SESSION_REPLACED; o++)
 		fprintf(f, "lodge_enters_total{outcome=\"%s\"} %llu\n",
 			api_outcome_name((enum session_outcome)o), n->entered[o]);
-	head(f, "lodge_create_seconds", "histogram", "Time to a sandbox by where it came from.");
+	print_head(f, "lodge_create_seconds", "histogram", "Time to create a sandbox, by source.");
 	for (size_t i = SESSION_SOURCE_POOL; i <= SESSION_SOURCE_FORK; i++)
 		print_histogram(f, &n->started[i], "lodge_create_seconds", sources[i]);
-	head(f, "lodge_probe_seconds", "histogram", "Sandboxes asked whether they answer.");
+	print_head(f, "lodge_probe_seconds", "histogram", "Duration of sandbox probes.");
 	print_histogram(f, &n->probe, "lodge_probe_seconds", "");
 }
 
-static void print(struct api *a, FILE *f)
+static void print_metrics(struct api *a, FILE *f)
 {
 	struct capacity_report full;
 
 	capacity_get_report(a->opts.engine, &full);
-	gauge(f, "lodge_sandboxes_active", "Sandboxes that live.", full.active);
-	gauge(f, "lodge_sandboxes_max", "At most so many; 0: any number.", full.max);
-	gauge(f, "lodge_sandboxes_idle", "Of them could be hibernated.", full.idle);
-	gauge(f, "lodge_queue_waiting", "Callers that wait for room.", full.waiting);
-	head(f, "lodge_requests_total", "counter", "Requests by class of their status.");
+	print_gauge(f, "lodge_sandboxes_active", "Running sandboxes.", full.active);
+	print_gauge(f, "lodge_sandboxes_max",
+		    "Maximum running sandboxes (max_active); 0 means unlimited.", full.max);
+	print_gauge(f, "lodge_sandboxes_idle", "Idle sandboxes that could be hibernated.",
+		    full.idle);
+	print_gauge(f, "lodge_queue_waiting", "Requests that wait for capacity.", full.waiting);
+	print_head(f, "lodge_requests_total", "counter", "Requests, by status class.");
 	for (unsigned i = 1; i < METRICS_CLASSES; i++)
 		fprintf(f, "lodge_requests_total{class=\"%uxx\"} %llu\n", i, a->requests[i]);
-	head(f, "lodge_requests_vanished_total", "counter", "Requests whose caller was gone.");
+	print_head(f, "lodge_requests_vanished_total", "counter",
+		   "Requests whose client disconnected before the response.");
 	fprintf(f, "lodge_requests_vanished_total %llu\n", a->requests[0]);
-	head(f, "lodge_enter_seconds", "histogram", "Time to a ready sandbox by outcome.");
+	print_head(f, "lodge_enter_seconds", "histogram",
+		   "Time until a session is ready, by outcome.");
 	for (size_t t = API_TIME_CREATED; t <= API_TIME_REPLACED; t++)
 		print_timer(f, &a->timers[t], t);
-	head(f, "lodge_exec_seconds", "histogram", "Commands that were waited for.");
+	print_head(f, "lodge_exec_seconds", "histogram",
+		   "Duration of commands that the client waited for.");
 	print_timer(f, &a->timers[API_TIME_EXEC], API_TIME_EXEC);
 	print_engine(a->opts.engine, f);
 }
@@ -136,7 +143,7 @@ char *prometheus_text(struct api *a, size_t *ret_len)
 
 	if (!f)
 		return NULL;
-	print(a, f);
+	print_metrics(a, f);
 	if (fclose(f) != 0) {
 		free(text);
 		return NULL;

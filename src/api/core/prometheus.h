@@ -6,6 +6,7 @@
 
 struct api;
 
-char *prometheus_text(struct api *a, size_t *ret_len); /* the caller's; NULL without memory */
+char *prometheus_text(struct api *a,
+		      size_t *ret_len); /* owned by the caller; NULL: out of memory */
 
 #endif

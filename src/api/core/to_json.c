@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records as this surface shows them, and what several bodies have in common. */
+/* Converts records to JSON, and parses fields that several bodies share. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "engine/session_state.h"
 #include "session/session_api.h"
 
-/* ---- out ------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void put_object(struct json_out *j, const char *key, const char *json)
 {
@@ -57,7 +57,7 @@ void api_put_cause(struct json_out *j, const char *key, const struct store_cause
 	json_out_end(j);
 }
 
-static const char *key_of(const struct store_session *s, const char *kind)
+static const char *get_key(const struct store_session *s, const char *kind)
 {
 	for (size_t i = 0; i < s->nbindings; i++)
 		if (strcmp(s->bindings[i].kind, kind) == 0)
@@ -65,12 +65,12 @@ static const char *key_of(const struct store_session *s, const char *kind)
 	return "";
 }
 
-static const char *end_name(uint8_t end)
+static const char *get_end_name(uint8_t end)
 {
 	return end == SESSION_END_DESTROY ? "destroy" : "hibernate";
 }
 
-static const char *runtime_name(uint8_t runtime)
+static const char *get_runtime_name(uint8_t runtime)
 {
 	static const char *const names[] = { "none", "resumable", "live" };
 
@@ -115,8 +115,8 @@ static void put_times(struct json_out *j, const struct store_session *s)
 	json_out_i64(j, "max_lifetime_ms", s->max_lifetime_ms);
 	json_out_i64_if(j, "hibernate_at", s->hibernate_at, s->hibernate_at);
 	json_out_i64_if(j, "expires_at", s->expires_at, s->expires_at);
-	json_out_str(j, "on_idle", end_name(s->on_idle));
-	json_out_str(j, "on_expire", end_name(s->on_expire));
+	json_out_str(j, "on_idle", get_end_name(s->on_idle));
+	json_out_str(j, "on_expire", get_end_name(s->on_expire));
 }
 
 void api_put_session(struct api_call *c, struct json_out *j, const char *key,
@@ -124,15 +124,15 @@ void api_put_session(struct api_call *c, struct json_out *j, const char *key,
 {
 	json_out_object(j, key);
 	json_out_str(j, "id", s->id);
-	json_out_text(j, "key", key_of(s, "key"));
+	json_out_text(j, "key", get_key(s, "key"));
 	json_out_text(j, "user", s->user);
-	json_out_text(j, "thread", key_of(s, "thread"));
+	json_out_text(j, "thread", get_key(s, "thread"));
 	json_out_text(j, "project", s->project);
 	json_out_text(j, "fragment", s->fragment);
 	json_out_str(j, "template", s->template);
 	json_out_text(j, "policy", s->policy);
 	json_out_str(j, "state", state_machine_name(&session_states, s->state));
-	json_out_str(j, "runtime", runtime_name(s->runtime));
+	json_out_str(j, "runtime", get_runtime_name(s->runtime));
 	json_out_bool(j, "paused", s->paused);
 	json_out_text(j, "sandbox", s->sandbox);
 	json_out_text(j, "snapshot", s->snapshot);
@@ -153,7 +153,7 @@ void api_put_snapshot(struct json_out *j, const char *key, const struct store_sn
 	json_out_str(j, "id", s->id);
 	json_out_text(j, "name", s->name);
 	json_out_text(j, "session", s->session);
-	json_out_text(j, "session_key", of ? key_of(of, "key") : "");
+	json_out_text(j, "session_key", of ? get_key(of, "key") : "");
 	json_out_bool(j, "session_exists", of != NULL);
 	json_out_i64(j, "generation", s->generation);
 	json_out_i64(j, "size_bytes", s->bytes);
@@ -238,19 +238,19 @@ const char *api_outcome_name(enum session_outcome o)
 	return "none";
 }
 
-/* ---- in -------------------------------------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
-static int take_cpus(const json_t *v, struct template *t, struct err *err)
+static int parse_cpus(const json_t *v, struct template *t, struct err *err)
 {
 	double cpus = json_number_value(v);
 
 	if (!json_is_number(v) || !(cpus == 0 || cpus >= LIMITS_CPU_MILLI_MIN / 1000.0) ||
 	    cpus > LIMITS_CPU_MILLI_MAX / 1000.0)
-		return err_set(err, ERR_INVALID, "limits.cpus: not a number of processors");
+		return err_set(err, ERR_INVALID, "limits.cpus: must be a number of CPU cores");
 	return template_set_limit(t, "cpu_milli", (uint64_t)(cpus * 1000 + 0.5), err);
 }
 
-static int take_limits(json_t *limits, struct template *t, struct err *err)
+static int parse_limits(json_t *limits, struct template *t, struct err *err)
 {
 	const char *name;
 	json_t *v;
@@ -258,18 +258,18 @@ static int take_limits(json_t *limits, struct template *t, struct err *err)
 	if (!limits || json_is_null(limits))
 		return 0;
 	if (!json_is_object(limits))
-		return err_set(err, ERR_INVALID, "limits: not an object");
+		return err_set(err, ERR_INVALID, "limits: must be an object");
 	json_object_foreach (limits, name, v) {
 		if (strcmp(name, "cpus") == 0) {
-			if (take_cpus(v, t, err) < 0)
+			if (parse_cpus(v, t, err) < 0)
 				return -1;
 			continue;
 		}
 		if (!json_is_integer(v) || json_integer_value(v) < 0)
 			return err_set(err, ERR_INVALID,
-				       "limits.%.40s: not a whole number; there are memory_bytes, "
-				       "cpus, pids, disk_bytes, inodes, file_bytes, open_files and "
-				       "output_bytes",
+				       "limits.%.40s: unknown limit or not an integer; use "
+				       "memory_bytes, cpus, pids, disk_bytes, inodes, file_bytes, "
+				       "open_files or output_bytes",
 				       name);
 		if (template_set_limit(t, name, (uint64_t)json_integer_value(v), err) < 0)
 			return err_ctx(err, "limits");
@@ -278,7 +278,7 @@ static int take_limits(json_t *limits, struct template *t, struct err *err)
 }
 
 /* {"NAME": "value"} */
-static int take_env(json_t *env, struct template *t, struct err *err)
+static int parse_env(json_t *env, struct template *t, struct err *err)
 {
 	const char *name;
 	json_t *v;
@@ -286,14 +286,15 @@ static int take_env(json_t *env, struct template *t, struct err *err)
 	if (!env || json_is_null(env))
 		return 0;
 	if (!json_is_object(env))
-		return err_set(err, ERR_INVALID, "env: not an object of texts");
+		return err_set(err, ERR_INVALID, "env: must be an object of strings");
 	if (json_object_size(env) > TEMPLATE_ENV_MAX)
 		return err_set(err, ERR_INVALID, "env: more than %d variables", TEMPLATE_ENV_MAX);
 	json_object_foreach (env, name, v) {
 		auto_free char *pair = NULL;
 
 		if (!json_is_string(v) || !*name || strchr(name, '='))
-			return err_set(err, ERR_INVALID, "env.%.60s: not a name with a text", name);
+			return err_set(err, ERR_INVALID, "env.%.60s: invalid name, or not a string",
+				       name);
 		if (asprintf(&pair, "%s=%s", name, json_string_value(v)) < 0) {
 			pair = NULL;
 			return err_sys(err, ENOMEM, "env");
@@ -304,7 +305,7 @@ static int take_env(json_t *env, struct template *t, struct err *err)
 	return 0;
 }
 
-static int take_copy(const json_t *o, const char *name, char **ret, struct err *err)
+static int parse_string(const json_t *o, const char *name, char **ret, struct err *err)
 {
 	const char *text = NULL;
 
@@ -316,8 +317,8 @@ static int take_copy(const json_t *o, const char *name, char **ret, struct err *
 	return *ret ? 0 : err_sys(err, ENOMEM, "%s", name);
 }
 
-/* A limit that somebody asks for is enforced, or there is no sandbox. */
-static unsigned demand_of(const json_t *limits)
+/* If the caller sets a limit explicitly, creation fails unless it can be enforced. */
+static unsigned explicit_limits(const json_t *limits)
 {
 	static const char *const counted[] = { "memory_bytes", "cpus", "pids" };
 	unsigned demand = json_object_get(limits, "disk_bytes") ? KEEPER_DEMAND_DISK : 0;
@@ -333,15 +334,15 @@ int api_take_spec(const json_t *body, struct template *ret, struct err *err)
 	const char *class = "user";
 
 	template_init(ret);
-	if (take_limits(json_object_get(body, "limits"), ret, err) < 0 ||
-	    take_env(json_object_get(body, "env"), ret, err) < 0 ||
-	    take_copy(body, "run_as", &ret->user, err) < 0 ||
-	    take_copy(body, "workdir", &ret->workdir, err) < 0 ||
+	if (parse_limits(json_object_get(body, "limits"), ret, err) < 0 ||
+	    parse_env(json_object_get(body, "env"), ret, err) < 0 ||
+	    parse_string(body, "run_as", &ret->user, err) < 0 ||
+	    parse_string(body, "workdir", &ret->workdir, err) < 0 ||
 	    api_str(body, "class", &class, err) < 0)
 		return -1;
-	ret->demand |= demand_of(json_object_get(body, "limits"));
+	ret->demand |= explicit_limits(json_object_get(body, "limits"));
 	if (strcmp(class, "user") != 0 && strcmp(class, "root") != 0)
-		return err_set(err, ERR_INVALID, "class: \"user\" or \"root\"");
+		return err_set(err, ERR_INVALID, "class: must be \"user\" or \"root\"");
 	ret->class = strcmp(class, "root") == 0 ? KEEPER_CLASS_ROOT : KEEPER_CLASS_USER;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/projects and its neighbours: users who move between bodies of work, one sandbox each. */
+/* /api/projects: users who switch between projects, with one sandbox each. */
 #include "api/projects/projects.h"
 
 #include <errno.h>
@@ -9,9 +9,9 @@
 #include "api/core/internal.h"
 #include "project/project.h"
 
-/* ---- the surface ----------------------------------------------------------------------------- */
+/* ---- surface --------------------------------------------------------------------------------- */
 
-/* Two keys are as good as none here. */
+/* Two keys are a 401 here. */
 static unsigned put_error(struct api_call *c, const struct err *err, struct json_out *j)
 {
 	(void)c;
@@ -36,9 +36,9 @@ int projects_caller(struct api_call *c, const json_t *body, const char **ret, st
 	if (*c->session)
 		return err_set(err, ERR_DENIED, "this token is for one session only");
 	if (!*c->user && c->scope < API_TENANT)
-		return err_set(
-			err, ERR_DENIED,
-			"this key may not: one of scope \"tenant\" or of one user is needed");
+		return err_set(err, ERR_DENIED,
+			       "permission denied: requires a key with scope \"tenant\", or a "
+			       "token for one user");
 	if (*c->user && named && strcmp(c->user, named) != 0)
 		return err_set(err, ERR_DENIED, "userId: this token is for another user");
 	*ret = *c->user ? c->user : named;
@@ -125,7 +125,7 @@ int projects_get(struct api_call *c, struct err *err)
 	return reply_project(c, 200, &p, err);
 }
 
-/* The answer is the project that was. */
+/* Returns the deleted project. */
 int projects_delete(struct api_call *c, struct err *err)
 {
 	struct store_project p;

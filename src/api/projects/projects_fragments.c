@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/projects/{project}/fragments: saved sets of files. Files come in one body, which is read
- * into memory; they go out one by one. */
+/* /api/projects/{project}/fragments: saved sets of files. Files arrive in one body in memory, and
+ * are sent one by one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 #include "project/project.h"
 
 enum {
-	SMALL = 1 << 20, /* an answer from so many bytes needs no place of its own */
-	/* one file as JSON: twice its bytes, and its path */
+	SMALL = 1 << 20, /* a response below this size needs no slot of the gate */
+	/* one file as JSON: up to twice its bytes, and its path */
 	FILE_JSON_MAX = 2 * FRAGMENT_BYTES_MAX + 8 * FRAGMENT_PATH_MAX,
 };
 
-/* The members, of an object that is open. */
+/* Writes the members of a fragment. */
 static void put_fragment(struct json_out *j, const struct store_fragment *f)
 {
 	json_out_str(j, "id", f->id);
@@ -27,7 +27,7 @@ static void put_fragment(struct json_out *j, const struct store_fragment *f)
 	api_put_iso(j, "createdAt", f->created_at);
 }
 
-static int take_want(const json_t *b, struct fragment_opts *ret, struct err *err)
+static int parse_fragment(const json_t *b, struct fragment_opts *ret, struct err *err)
 {
 	json_t *files = json_object_get(b, "files");
 
@@ -47,7 +47,7 @@ int projects_create_fragment(struct api_call *c, struct err *err)
 	const char *user = NULL;
 	json_t *b;
 
-	if (api_body(c, NULL, &b, err) < 0 || take_want(b, &want, err) < 0 ||
+	if (api_body(c, NULL, &b, err) < 0 || parse_fragment(b, &want, err) < 0 ||
 	    projects_user(c, b, &user, err) < 0 ||
 	    fragment_add(c->engine, &c->who, user, c->params[0], &want, &added, err) < 0)
 		return -1;
@@ -80,10 +80,10 @@ int projects_list_fragments(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-/* ---- one, with its files --------------------------------------------------------------------- */
+/* ---- one fragment with its files ------------------------------------------------------------- */
 
-/* What is open at the end stays open: `skip` bytes are left out there, and at the start if it is
- * not the first. Ends the writer. */
+/* Sends a part of a JSON document: leaves out `skip` closing bytes, and as many at the start unless
+ * it is the first part. Ends the writer. */
 static int send_part(struct api_call *c, struct json_out *j, const char *before, size_t from,
 		     size_t skip)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/switch-project and /api/cleanup-sandboxes: the one sandbox of a user. */
+/* /api/switch-project and /api/cleanup-sandboxes: the sandbox of a user. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "project/project_switch.h"
 #include "project/user_kill.h"
 
-/* ---- switching ------------------------------------------------------------------------------- */
+/* ---- switch ---------------------------------------------------------------------------------- */
 
 static void put_url(struct api_call *c, struct json_out *j, const char *key, const char *session)
 {
@@ -67,11 +67,11 @@ static void put_switched(struct api_call *c, struct json_out *j, const struct sw
 
 struct telling {
 	struct api_call *c;
-	bool begun, gone; /* whoever is gone by now is where they asked to be nevertheless */
+	bool begun, gone; /* after a disconnect the switch is still complete */
 };
 
-/* Until the first of these a refusal is an answer as any other. */
-static void tell(void *arg, const struct progress_state *now)
+/* Until the first event, an error is an ordinary response. */
+static void send_progress(void *arg, const struct progress_state *now)
 {
 	struct telling *t = arg;
 	struct json_out j;
@@ -101,8 +101,8 @@ static int end_stream(struct telling *t, const struct switch_result *s, const st
 	return 0;
 }
 
-static int switch_as(struct api_call *c, const struct switch_opts *want, struct telling *t,
-		     struct err *err)
+static int switch_project(struct api_call *c, const struct switch_opts *want, struct telling *t,
+			  struct err *err)
 {
 	struct switch_result s;
 	struct json_out j;
@@ -120,7 +120,7 @@ static int switch_as(struct api_call *c, const struct switch_opts *want, struct 
 int projects_switch(struct api_call *c, struct err *err)
 {
 	struct telling t = { .c = c };
-	struct switch_opts want = { .on_progress = sse_is_requested(c) ? tell : NULL,
+	struct switch_opts want = { .on_progress = sse_is_requested(c) ? send_progress : NULL,
 				    .progress_arg = &t };
 	json_t *b;
 
@@ -131,12 +131,12 @@ int projects_switch(struct api_call *c, struct err *err)
 		return err_set(err, ERR_INVALID, "projectId: missing");
 	if (projects_user(c, b, &want.user, err) < 0)
 		return -1;
-	return switch_as(c, &want, &t, err);
+	return switch_project(c, &want, &t, err);
 }
 
-/* ---- cleaning up ----------------------------------------------------------------------------- */
+/* ---- cleanup --------------------------------------------------------------------------------- */
 
-/* One that slept has no sandbox: it is called by its session. */
+/* A hibernated session has no sandbox, so its session id is listed. */
 static void put_killed(struct json_out *j, const char *key, const struct kill_result_list *l,
 		       bool killed)
 {
@@ -194,7 +194,7 @@ static void put_current(struct json_out *j, const char *key, const struct user_i
 	json_out_end(j);
 }
 
-/* A user nobody knows has nothing. */
+/* An unknown user has no sandboxes. */
 int projects_list_sandboxes(struct api_call *c, struct err *err)
 {
 	struct user_info i = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/teams: who else works on a project. An application's key that names no user speaks for the
- * application itself, which may change every team of its own. */
+/* /api/teams: members of a team. An application key without a user acts for the application, which
+ * may change all its teams. */
 #include "api/projects/projects.h"
 #include "project/project.h"
 

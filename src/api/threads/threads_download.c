@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of a thread: what is there, and getting it out. */
+/* Lists and downloads files of a thread. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 
 enum { NAME_BYTES = 255 };
 
-/* ---- listing --------------------------------------------------------------------------------- */
+/* ---- list ------------------------------------------------------------------------------------ */
 
-/* A name that is no UTF-8 has U+FFFD in it, and its bytes beside it. */
+/* A name that is not valid UTF-8 has U+FFFD, and its bytes in base64 beside it. */
 static void put_item(struct json_out *j, const struct thread_file *i)
 {
 	char mode[8];
@@ -59,7 +59,7 @@ int threads_list_files(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-/* ---- getting --------------------------------------------------------------------------------- */
+/* ---- download -------------------------------------------------------------------------------- */
 
 static const char *base_name(const char *path)
 {
@@ -68,7 +68,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* RFC 6266: a form for everybody, and the exact one where it can be told. */
+/* RFC 6266: an ASCII name, and the exact one in filename* if it is UTF-8. */
 static void set_disposition(struct api_call *c, const char *name)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -89,8 +89,8 @@ static void set_disposition(struct api_call *c, const char *name)
 	http_set_header(c->rq, "Content-Disposition", text);
 }
 
-/* "filename", or its bytes in base64 where they are no text. *ret is "" of what cannot be one. */
-static int take_name(struct api_call *c, const json_t *b, const char **ret, struct err *err)
+/* Parses "filename", or its bytes in base64. *ret is "" if it is not a valid name. */
+static int parse_name(struct api_call *c, const json_t *b, const char **ret, struct err *err)
 {
 	const char *name = NULL, *coded = NULL;
 	size_t len = 0;
@@ -100,13 +100,15 @@ static int take_name(struct api_call *c, const json_t *b, const char **ret, stru
 	    api_str(b, "filename_base64", &coded, err) < 0)
 		return -1;
 	if (!name == !coded)
-		return err_set(err, ERR_INVALID, "filename: missing, or there are two");
+		return err_set(err, ERR_INVALID,
+			       "filename: pass either filename or filename_base64");
 	if (coded) {
 		bytes = arena_alloc(c->arena, strlen(coded) + 1);
 		if (!bytes)
 			return err_sys(err, ENOMEM, "filename");
 		if (base64_decode(coded, strlen(coded), bytes, &len) < 0 || strlen(bytes) != len)
-			return err_set(err, ERR_INVALID, "filename_base64: not base64 of a name");
+			return err_set(err, ERR_INVALID,
+				       "filename_base64: must be a file name in base64");
 		name = bytes;
 	}
 	*ret = name;
@@ -123,7 +125,7 @@ int threads_download_file(struct api_call *c, struct err *err)
 
 	if (api_body(c, NULL, &b, err) < 0 ||
 	    threads_text(b, "session_id", STORE_KEY, &id, err) < 0 ||
-	    take_name(c, b, &name, err) < 0)
+	    parse_name(c, b, &name, err) < 0)
 		return -1;
 	if (!thread_name_is_valid(name))
 		return threads_error(c, 400, "Invalid filename", err);
@@ -133,7 +135,7 @@ int threads_download_file(struct api_call *c, struct err *err)
 		return err->code == ERR_INVALID ? threads_error(c, 400, "Invalid filename", err)
 						: -1;
 	set_disposition(c, base_name(name));
-	/* a guest's bytes are never a page of ours */
+	/* content of a guest must not be rendered as a page */
 	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
 	http_reply_fd(c->rq, 200, "application/octet-stream", steal_fd(&fd), 0,
 		      (uint64_t)st.st_size);

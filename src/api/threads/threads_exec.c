@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /execute: one command of a thread, waited for. */
+/* /execute: run a command in a thread and wait for it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,23 +8,23 @@
 #include "api/v1/v1_exec.h"
 #include "sandbox/guest_exec_sync.h"
 
-static int take_seconds(const json_t *b, uint32_t *ret_ms, struct err *err)
+static int parse_seconds(const json_t *b, uint32_t *ret_ms, struct err *err)
 {
 	const json_t *v = json_object_get(b, "timeout");
 	double s = v && !json_is_null(v) ? json_number_value(v) : THREAD_TIMEOUT_S;
 
 	if (v && !json_is_null(v) && !json_is_number(v))
-		return err_set(err, ERR_INVALID, "timeout: not a number of seconds");
+		return err_set(err, ERR_INVALID, "timeout: must be a number of seconds");
 	return thread_timeout(s, ret_ms, err);
 }
 
-/* By a policy, or no bash at all. */
+/* Refused by a policy, or the sandbox has no bash. */
 static bool is_refusal(const struct err *err)
 {
 	return (err->code == ERR_DENIED || err->code == ERR_INVALID) && err->sys == ENOEXEC;
 }
 
-static int refuse_command(struct api_call *c, const char *command, struct err *err)
+static int reply_refused(struct api_call *c, const char *command, struct err *err)
 {
 	struct json_out j;
 
@@ -52,8 +52,8 @@ static int put_result(struct json_out *j, struct exec_handle *x, const struct gu
 	return 0;
 }
 
-static int answer(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
-		  struct err *err)
+static int reply_result(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
+			struct err *err)
 {
 	auto_fini(guest_exec_output_fini) struct guest_exec_output o = { 0 };
 	struct json_out j;
@@ -62,7 +62,7 @@ static int answer(struct api_call *c, const struct exec_request *w, struct exec_
 	if (v1_exec_collect(c, w, x, &o, &gone, err) < 0)
 		return -1;
 	if (gone)
-		return err_set(err, ERR_UNAVAILABLE, "nobody waits any more");
+		return err_set(err, ERR_UNAVAILABLE, "client disconnected");
 	v1_exec_out(&j, &o);
 	json_out_object(&j, NULL);
 	if (put_result(&j, x, &o, err) < 0) {
@@ -84,9 +84,9 @@ int threads_execute(struct api_call *c, struct err *err)
 	if (api_body(c, NULL, &b, err) < 0 ||
 	    threads_text(b, "session_id", STORE_KEY, &id, err) < 0 ||
 	    threads_text(b, "command", STORE_COMMAND_MAX, &w.want.text, err) < 0 ||
-	    take_seconds(b, &w.want.timeout_ms, err) < 0 || api_ref(c, id, &ref, err) < 0)
+	    parse_seconds(b, &w.want.timeout_ms, err) < 0 || api_ref(c, id, &ref, err) < 0)
 		return -1;
 	if (v1_exec_start(c, &ref, &w, &x, err) < 0)
-		return is_refusal(err) ? refuse_command(c, w.want.text, err) : -1;
-	return answer(c, &w, x, err);
+		return is_refusal(err) ? reply_refused(c, w.want.text, err) : -1;
+	return reply_result(c, &w, x, err);
 }

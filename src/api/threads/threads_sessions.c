@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions of threads: making, finding and ending them. */
+/* Sessions of threads: create, query, delete. */
 #include "api/threads/threads_sessions.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include "exec/side_conn.h"
 #include "session/session_api.h"
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- responses ------------------------------------------------------------------------------- */
 
-static const char *sentence(const struct api_call *c, const struct err *err, unsigned status)
+static const char *get_message(const struct api_call *c, const struct err *err, unsigned status)
 {
 	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN)
 		return "Pool at max capacity, try again later";
@@ -25,7 +25,7 @@ static const char *sentence(const struct api_call *c, const struct err *err, uns
 	return api_error_text(err);
 }
 
-/* What a handler finds wrong is a field's fault; what was wrong before is the request's. */
+/* Errors of a handler are 422; errors before it are 400. */
 static unsigned put_error(struct api_call *c, const struct err *err, struct json_out *j)
 {
 	unsigned status = api_status(err);
@@ -35,7 +35,7 @@ static unsigned put_error(struct api_call *c, const struct err *err, struct json
 	if (status == 410)
 		status = 404;
 	json_out_object(j, NULL);
-	json_out_str(j, "detail", sentence(c, err, status));
+	json_out_str(j, "detail", get_message(c, err, status));
 	json_out_end(j);
 	return status;
 }
@@ -90,14 +90,14 @@ int threads_text(const json_t *b, const char *name, size_t max, const char **ret
 	if (!text)
 		return err_set(err, ERR_INVALID, "%s: missing", name);
 	if (!*text || strlen(text) > max)
-		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", name, max);
+		return err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", name, max);
 	*ret = text;
 	return 0;
 }
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- create ---------------------------------------------------------------------------------- */
 
-static const char *thread_of(const struct store_session *s)
+static const char *get_thread(const struct store_session *s)
 {
 	for (size_t i = 0; i < s->nbindings; i++)
 		if (strcmp(s->bindings[i].kind, "thread") == 0)
@@ -105,9 +105,9 @@ static const char *thread_of(const struct store_session *s)
 	return NULL;
 }
 
-/* As the session has them, whatever the settings were when it was made. */
-static void put_place(struct api_call *c, struct json_out *j, const struct store_session *s,
-		      bool with_user)
+/* Limits of the session itself, which may differ from the current settings. */
+static void put_session(struct api_call *c, struct json_out *j, const struct store_session *s,
+			bool with_user)
 {
 	const struct thread_config *t = &c->api->opts.threads;
 	auto_fini(template_fini) struct template spec;
@@ -126,9 +126,9 @@ static void put_made(struct api_call *c, struct json_out *j, const char *key,
 {
 	json_out_object(j, key);
 	json_out_str(j, "session_id", s->id);
-	json_out_str(j, "thread_id", thread_of(s));
+	json_out_str(j, "thread_id", get_thread(s));
 	json_out_str(j, "status", status);
-	put_place(c, j, s, true);
+	put_session(c, j, s, true);
 	api_put_iso(j, "expires_at", s->hibernate_at ? s->hibernate_at : s->expires_at);
 	json_out_end(j);
 }
@@ -181,9 +181,9 @@ int threads_create_session(struct api_call *c, struct err *err)
 	return r;
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
-/* null: it sleeps, and looking does not wake it. */
+/* null while hibernated: this call does not resume it. */
 static void put_count(struct api_call *c, struct json_out *j, const struct store_session *s)
 {
 	struct session_ref ref = { .id = s->id };
@@ -198,8 +198,8 @@ static void put_count(struct api_call *c, struct json_out *j, const struct store
 		json_out_u64(j, "files_count", n.files);
 }
 
-/* One that ended by itself is told of for as long as it is known. */
-static int refuse_unknown(struct api_call *c, const struct session_ref *ref, struct err *err)
+/* An expired session is reported while its tombstone exists. */
+static int reply_unknown(struct api_call *c, const struct session_ref *ref, struct err *err)
 {
 	struct store_tombstone t;
 	struct json_out j;
@@ -228,7 +228,7 @@ int threads_get_session(struct api_call *c, struct err *err)
 	if (!ref.key || !*ref.key)
 		return err_set(err, ERR_INVALID, "thread_id: missing");
 	if (session_get(c->engine, &c->who, &ref, &s, err) < 0 || api_may_see(c, s.id, err) < 0)
-		return err->code == ERR_NOT_FOUND ? refuse_unknown(c, &ref, err) : -1;
+		return err->code == ERR_NOT_FOUND ? reply_unknown(c, &ref, err) : -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
 	json_out_str(&j, "session_id", s.id);
@@ -236,7 +236,7 @@ int threads_get_session(struct api_call *c, struct err *err)
 	json_out_str(&j, "status", "active");
 	api_put_iso(&j, "created_at", s.created_at);
 	api_put_iso(&j, "last_activity", s.last_activity_at);
-	put_place(c, &j, &s, false);
+	put_session(c, &j, &s, false);
 	put_count(c, &j, &s);
 	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
@@ -262,9 +262,9 @@ int threads_get_status(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-/* ---- ending ---------------------------------------------------------------------------------- */
+/* ---- delete ---------------------------------------------------------------------------------- */
 
-/* What is not there is as clean as can be. */
+/* Succeeds if the session does not exist. */
 int threads_clean_up(struct api_call *c, struct err *err)
 {
 	struct session_ref ref;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /upload_file: a form with a session, a file, and perhaps another name for it, in any order. The
- * file is kept aside until all of the form is there, in the data directory and not in memory: no
- * larger than a file may be, all uploads together no more than SPOOL_MAX, and those of one tenant
- * half of it. */
+/* /upload_file: a form with a session, a file and optionally a name, in any order. The file is
+ * spooled to the data directory until the form is complete. The spool is limited per file, to
+ * SPOOL_MAX in total, and to half of it per tenant. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,30 +18,30 @@
 
 enum {
 	PIECE = 64 << 10,
-	FIELDS_MAX = 64 << 10, /* bytes of all that is no file */
-	DRAIN_MAX = 256 << 20, /* so much of a file that is too large is let come, to be refused */
+	FIELDS_MAX = 64 << 10, /* bytes of all fields that are not files */
+	DRAIN_MAX = 256 << 20, /* excess bytes of a file that are read before it is rejected */
 };
 #define SPOOL_MAX (1ull << 30)
 
 enum field { OTHER, SESSION, NAME, CONTENT };
 
 struct upload {
-	struct upload *next; /* of all that are under way */
+	struct upload *next; /* of all uploads in progress */
 	struct api_call *c;
-	int fd; /* the file, aside; -1: none came */
+	int fd; /* the spooled file; -1: none yet */
 	uint64_t size, max, spooled;
-	enum field field; /* of the part that comes now */
+	enum field field; /* state of the current part */
 	size_t others; /* bytes of fields */
-	char session[STORE_KEY], name[AGENT_PATH_MAX]; /* as fields; "": none came */
-	char given[AGENT_PATH_MAX]; /* as the file calls itself */
+	char session[STORE_KEY], name[AGENT_PATH_MAX]; /* from fields; "": not given */
+	char given[AGENT_PATH_MAX]; /* from the file part */
 	bool too_large;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct upload *uploads;
 
-/* False: there is no room aside for so much more. */
-static bool take_room(struct upload *u, size_t len)
+/* False: the spool is full. */
+static bool reserve_spool(struct upload *u, size_t len)
 {
 	uint64_t all = len, theirs = len;
 	bool fits;
@@ -60,10 +59,10 @@ static bool take_room(struct upload *u, size_t len)
 	return fits;
 }
 
-/* ---- the form -------------------------------------------------------------------------------- */
+/* ---- form ------------------------------------------------------------------------------------ */
 
-/* A file without a name; not every file system knows such. */
-static int open_nameless(const char *dir)
+/* An unnamed temporary file; not every file system supports O_TMPFILE. */
+static int open_unnamed(const char *dir)
 {
 	char path[PATH_MAX];
 	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -77,11 +76,11 @@ static int open_nameless(const char *dir)
 	return fd;
 }
 
-static int open_aside(struct upload *u, struct err *err)
+static int open_spool(struct upload *u, struct err *err)
 {
 	if (u->fd >= 0)
-		return err_set(err, ERR_INVALID, "file: only one at a time");
-	u->fd = open_nameless(engine_home(u->c->engine));
+		return err_set(err, ERR_INVALID, "file: only one file per upload");
+	u->fd = open_unnamed(engine_home(u->c->engine));
 	return u->fd < 0 ? err_sys(err, errno, "upload") : 0;
 }
 
@@ -95,11 +94,11 @@ static int begin_part(void *arg, const char *name, const char *filename, struct 
 		n--;
 	u->field = (enum field)n;
 	if ((n == SESSION && *u->session) || (n == NAME && *u->name))
-		return err_set(err, ERR_INVALID, "%s: more than one", name);
+		return err_set(err, ERR_INVALID, "%s: given more than once", name);
 	if (n != CONTENT)
 		return 0;
 	snprintf(u->given, sizeof(u->given), "%s", filename ? filename : "");
-	return open_aside(u, err);
+	return open_spool(u, err);
 }
 
 static int add_text(char *to, size_t size, const char *field, const char *bytes, size_t len,
@@ -108,7 +107,7 @@ static int add_text(char *to, size_t size, const char *field, const char *bytes,
 	size_t n = strlen(to);
 
 	if (len >= size - n || memchr(bytes, '\0', len))
-		return err_set(err, ERR_INVALID, "%s: too long, or not a text", field);
+		return err_set(err, ERR_INVALID, "%s: too long, or not valid text", field);
 	memcpy(to + n, bytes, len);
 	to[n + len] = '\0';
 	return 0;
@@ -123,8 +122,8 @@ static int add_bytes(struct upload *u, const char *bytes, size_t len, struct err
 		u->too_large = true;
 		return err_set(err, ERR_LIMIT, "file: too large");
 	}
-	if (!take_room(u, len))
-		return err_set(err, ERR_UNAVAILABLE, "too many uploads are under way");
+	if (!reserve_spool(u, len))
+		return err_set(err, ERR_UNAVAILABLE, "too many uploads in progress");
 	r = file_write_all(u->fd, bytes, len);
 	return r < 0 ? err_sys(err, -r, "upload") : 0;
 }
@@ -151,7 +150,7 @@ static int end_part(void *arg, struct err *err)
 	return 0;
 }
 
-static int receive(struct upload *u, struct err *err)
+static int receive_form(struct upload *u, struct err *err)
 {
 	static const struct multipart_ops ops = { begin_part, add_data, end_part };
 	struct api_call *c = u->c;
@@ -173,11 +172,11 @@ static int receive(struct upload *u, struct err *err)
 	return u->fd < 0 ? err_set(err, ERR_INVALID, "file: missing") : 0;
 }
 
-/* ---- refusals -------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-/* Who sends reads the answer when all is sent, so the rest is let come. But who asks first whether
- * he may is answered at once, and so is who says that it is more than would be let come. */
-static uint64_t drain(const struct upload *u, struct err *err)
+/* Clients read the response after sending everything, so the rest is read. A client that sends
+ * Expect, or announces more than that, gets its response at once. */
+static uint64_t drain_body(const struct upload *u, struct err *err)
 {
 	struct api_call *c = u->c;
 	char *buf = arena_alloc(c->arena, PIECE);
@@ -193,10 +192,10 @@ static uint64_t drain(const struct upload *u, struct err *err)
 	return rest;
 }
 
-static int refuse_size(struct upload *u, struct err *err)
+static int reply_too_large(struct upload *u, struct err *err)
 {
 	int64_t whole = http_body_length(u->c->rq);
-	uint64_t size = u->size, rest = drain(u, err);
+	uint64_t size = u->size, rest = drain_body(u, err);
 	struct json_out j;
 
 	if (u->too_large)
@@ -207,7 +206,7 @@ static int refuse_size(struct upload *u, struct err *err)
 	return threads_error_end(u->c, 413, &j, err);
 }
 
-static int refuse_count(struct upload *u, const struct thread_limit_hit *no, struct err *err)
+static int reply_too_many(struct upload *u, const struct thread_limit_hit *no, struct err *err)
 {
 	struct json_out j;
 
@@ -217,7 +216,7 @@ static int refuse_count(struct upload *u, const struct thread_limit_hit *no, str
 	return threads_error_end(u->c, 507, &j, err);
 }
 
-static int refuse_room(struct upload *u, const struct thread_limit_hit *no, struct err *err)
+static int reply_no_space(struct upload *u, const struct thread_limit_hit *no, struct err *err)
 {
 	struct json_out j;
 
@@ -228,23 +227,24 @@ static int refuse_room(struct upload *u, const struct thread_limit_hit *no, stru
 	return threads_error_end(u->c, 507, &j, err);
 }
 
-static int refuse(struct upload *u, const struct thread_limit_hit *no, struct err *err)
+static int reply_rejected(struct upload *u, const struct thread_limit_hit *no, struct err *err)
 {
 	switch (no->limit) {
 	case THREAD_LIMIT_FILE_SIZE:
-		u->max = no->max; /* of this one, whatever the setting is now */
-		return refuse_size(u, err);
+		u->max = no->max; /* limit of the session, which may differ from the current setting
+				   */
+		return reply_too_large(u, err);
 	case THREAD_LIMIT_FILES:
-		return refuse_count(u, no, err);
+		return reply_too_many(u, no, err);
 	case THREAD_LIMIT_DISK:
-		return refuse_room(u, no, err);
+		return reply_no_space(u, no, err);
 	case THREAD_LIMIT_NONE:
 		break;
 	}
 	return err->code == ERR_INVALID ? threads_error(u->c, 400, "Invalid filename", err) : -1;
 }
 
-/* ---- into the sandbox ------------------------------------------------------------------------ */
+/* ---- copy to the sandbox --------------------------------------------------------------------- */
 
 static int reply_stored(const struct upload *u, const struct thread_write_result *p,
 			struct err *err)
@@ -275,7 +275,7 @@ static int store(struct upload *u, struct err *err)
 	if (lseek(u->fd, 0, SEEK_SET) < 0)
 		return err_sys(err, errno, "upload");
 	if (thread_file_write(a.loan, &u->c->api->opts.threads, u->name, u->fd, &p, err) < 0)
-		return refuse(u, &p.limit_hit, err);
+		return reply_rejected(u, &p.limit_hit, err);
 	return reply_stored(u, &p, err);
 }
 
@@ -310,9 +310,9 @@ int threads_upload_file(struct api_call *c, struct err *err)
 		return err_sys(err, ENOMEM, "upload");
 	if (http_body_length(c->rq) > (int64_t)u->max + FIELDS_MAX + MULTIPART_AROUND) {
 		u->too_large = true;
-		return refuse_size(u, err);
+		return reply_too_large(u, err);
 	}
-	if (receive(u, err) < 0)
-		return u->too_large ? refuse_size(u, err) : -1;
+	if (receive_form(u, err) < 0)
+		return u->too_large ? reply_too_large(u, err) : -1;
 	return store(u, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/keys and /v1/users: who the sessions are of. */
+/* /v1/keys and /v1/users. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "admit/quota.h"
 #include "session/session_api.h"
 
-/* Into a field of a record; an absent one leaves it. */
+/* Copies a field into a record; an absent one leaves it unchanged. */
 static int copy_field(const json_t *b, const char *name, char *ret, size_t size, struct err *err)
 {
 	const char *text = NULL;
@@ -25,7 +25,7 @@ static int copy_field(const json_t *b, const char *name, char *ret, size_t size,
 	if (!text)
 		return 0;
 	if (!*text || strlen(text) >= size)
-		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", name, size - 1);
+		return err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", name, size - 1);
 	snprintf(ret, size, "%s", text);
 	return 0;
 }
@@ -48,8 +48,8 @@ static void put_key(struct json_out *j, const char *name, const struct store_key
 	json_out_end(j);
 }
 
-/* A tenant's own key makes and removes tokens for its users and sessions, nothing wider. */
-static int check_reach(const struct api_call *c, const struct store_key *k, struct err *err)
+/* A tenant key may create and remove only tokens for its users and sessions. */
+static int check_tenant(const struct api_call *c, const struct store_key *k, struct err *err)
 {
 	char session[STORE_ID];
 	enum api_scope scope;
@@ -59,9 +59,9 @@ static int check_reach(const struct api_call *c, const struct store_key *k, stru
 	if (c->scope == API_ADMIN)
 		return 0;
 	if (strcmp(k->tenant, c->who.tenant) != 0)
-		return err_set(err, ERR_DENIED, "tenant: only a key of scope \"admin\" may");
+		return err_set(err, ERR_DENIED, "tenant: requires a key with scope \"admin\"");
 	if (scope != API_SESSION)
-		return err_set(err, ERR_DENIED, "scope: only a key of scope \"admin\" may");
+		return err_set(err, ERR_DENIED, "scope: requires a key with scope \"admin\"");
 	return 0;
 }
 
@@ -72,10 +72,10 @@ static int check_scopes(struct api_call *c, const struct store_key *k, struct er
 	struct caller who = { k->tenant, c->who.actor };
 	struct store_session s = { 0 };
 
-	if (check_reach(c, k, err) < 0 || auth_scope(k->scopes, &scope, session, err) < 0)
+	if (check_tenant(c, k, err) < 0 || auth_scope(k->scopes, &scope, session, err) < 0)
 		return -1;
 	if (*k->user && scope != API_SESSION)
-		return err_set(err, ERR_INVALID, "user: only for scope \"session\"");
+		return err_set(err, ERR_INVALID, "user: only allowed with scope \"session\"");
 	if (!*session)
 		return 0;
 	if (session_get(c->engine, &who, &(struct session_ref){ .id = session }, &s, err) < 0)
@@ -84,7 +84,7 @@ static int check_scopes(struct api_call *c, const struct store_key *k, struct er
 	return 0;
 }
 
-static int take_key(struct api_call *c, struct store_key *k, struct err *err)
+static int parse_key(struct api_call *c, struct store_key *k, struct err *err)
 {
 	static const char *const fields[] = { "tenant",	    "scope",	     "user", "name",
 					      "expires_at", "expires_in_ms", NULL };
@@ -102,7 +102,7 @@ static int take_key(struct api_call *c, struct store_key *k, struct err *err)
 	    api_int(b, "expires_in_ms", 1, INT64_MAX / 4, &in, err) < 0)
 		return -1;
 	if (in && k->expires_at)
-		return err_set(err, ERR_INVALID, "expires_in_ms: not beside expires_at");
+		return err_set(err, ERR_INVALID, "expires_in_ms: not allowed with expires_at");
 	if (in)
 		k->expires_at = clock_wall_ms() + in;
 	return check_scopes(c, k, err);
@@ -114,7 +114,7 @@ int v1_create_key(struct api_call *c, struct err *err)
 	char text[KEY_TEXT];
 	struct json_out j;
 
-	if (take_key(c, &k, err) < 0 || api_key_generate(text, err) < 0 ||
+	if (parse_key(c, &k, err) < 0 || api_key_generate(text, err) < 0 ||
 	    api_key_hash(text, k.hash, err) < 0 ||
 	    api_key_add(c->engine, c->who.actor, &k, err) < 0)
 		return -1;
@@ -137,7 +137,7 @@ int v1_list_keys(struct api_call *c, struct err *err)
 
 	if (c->scope != API_ADMIN) {
 		if (tenant && strcmp(tenant, c->who.tenant) != 0)
-			return err_set(err, ERR_DENIED, "tenant: not this key's");
+			return err_set(err, ERR_DENIED, "tenant: does not match the key");
 		tenant = c->who.tenant;
 	}
 	if (api_page(c, &page, err) < 0 || api_key_list(c->engine, tenant, page, &l, err) < 0)
@@ -181,7 +181,7 @@ int v1_delete_key(struct api_call *c, struct err *err)
 {
 	struct store_key k;
 
-	if (find_key(c, &k, err) < 0 || check_reach(c, &k, err) < 0 ||
+	if (find_key(c, &k, err) < 0 || check_tenant(c, &k, err) < 0 ||
 	    api_key_retire(c->engine, c->who.actor, &k, err) < 0)
 		return -1;
 	auth_forget(c->api->auth, k.id);
@@ -190,17 +190,17 @@ int v1_delete_key(struct api_call *c, struct err *err)
 
 /* ---- users ----------------------------------------------------------------------------------- */
 
-/* A token for one user sees itself. */
+/* A user token may read its own user. */
 static int check_user(const struct api_call *c, struct err *err)
 {
 	if (c->scope >= API_TENANT || (!*c->session && strcmp(c->user, c->params[0]) == 0))
 		return 0;
-	return err_set(err, ERR_DENIED, "users: a key of scope \"tenant\" is needed");
+	return err_set(err, ERR_DENIED, "permission denied: requires a key with scope \"tenant\"");
 }
 
 static void put_quota(struct json_out *j, const struct store_quota *q, const struct store_usage *u)
 {
-	json_out_object(j, "quota"); /* 0: no limit */
+	json_out_object(j, "quota"); /* 0: unlimited */
 	json_out_i64(j, "sandboxes", q->sandboxes);
 	json_out_i64(j, "memory_bytes", q->memory_bytes);
 	json_out_i64(j, "disk_bytes", q->disk_bytes);
@@ -235,7 +235,7 @@ int v1_get_quota(struct api_call *c, struct err *err)
 	return check_user(c, err) < 0 ? -1 : reply_quota(c, err);
 }
 
-/* All of it: what is left out has no limit. */
+/* Replaces the whole quota: fields that are not given are unlimited. */
 int v1_set_quota(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "sandboxes", "memory_bytes", "disk_bytes", "cpu_ms",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/sessions/{id}/...: whole directories: lists, archives, and what changes below them. */
+/* /v1/sessions/{id}/...: lists, archives and changes of directories. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,18 +15,18 @@
 
 enum {
 	LIST_DEFAULT = 1000,
-	LIST_MAX = 10000, /* entries in one answer */
+	LIST_MAX = 10000, /* entries per response */
 	DEPTH_MAX = 64,
 	GLOB_MAX = 256,
-	PAGE_BYTES = 4 << 20, /* an answer of long names ends earlier */
-	GONE_EVERY = 256, /* entries between two looks whether anybody is there */
+	PAGE_BYTES = 4 << 20, /* a response with long names has fewer entries */
+	GONE_EVERY = 256, /* entries between two checks for a disconnect */
 };
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 struct listing {
 	struct json_out j;
-	const char *given, *glob; /* glob NULL: everything */
+	const char *given, *glob; /* glob NULL: all entries */
 	struct http_request *rq;
 	int64_t skip, max, count, told, seen;
 	bool more, no_memory;
@@ -65,7 +65,7 @@ static int add_entry(void *arg, const char *path, const struct agent_stat *st, c
 	return l->no_memory || l->j.failed;
 }
 
-/* The cursor is how many were told: the list is sorted, and made anew for each page. */
+/* The cursor is a number of entries: each page lists and sorts the directory again. */
 int v1_list(struct api_call *c, const struct v1_open_path *a, struct err *err)
 {
 	struct listing l = { .given = a->given,
@@ -92,7 +92,7 @@ int v1_list(struct api_call *c, const struct v1_open_path *a, struct err *err)
 
 /* ---- archives -------------------------------------------------------------------------------- */
 
-static const char *asked_path(struct api_call *c)
+static const char *get_path(struct api_call *c)
 {
 	const char *path = http_query(c->rq, "path");
 
@@ -101,13 +101,13 @@ static const char *asked_path(struct api_call *c)
 
 static const char zstd[] = "application/zstd";
 
-/* "tar", "tar.zst", or what the header says that tells of the bytes. */
-static int take_format(struct api_call *c, const char *header, bool *ret_packed, struct err *err)
+/* "tar", "tar.zst", or the default from the header. */
+static int parse_format(struct api_call *c, const char *header, bool *ret_packed, struct err *err)
 {
 	const char *format = http_query(c->rq, "format"), *type = http_header(c->rq, header);
 
 	if (format && strcmp(format, "tar") != 0 && strcmp(format, "tar.zst") != 0)
-		return err_set(err, ERR_INVALID, "format: \"tar\" or \"tar.zst\"");
+		return err_set(err, ERR_INVALID, "format: must be \"tar\" or \"tar.zst\"");
 	*ret_packed = format ? strcmp(format, "tar.zst") == 0 : type && strcasestr(type, zstd);
 	return 0;
 }
@@ -150,23 +150,22 @@ int v1_read_archive(struct api_call *c, struct err *err)
 	struct tree t = { .engine = c->engine };
 	bool packed;
 
-	if (take_format(c, "Accept", &packed, err) < 0 ||
-	    v1_open_path(c, asked_path(c), &t.at, err) < 0)
+	if (parse_format(c, "Accept", &packed, err) < 0 ||
+	    v1_open_path(c, get_path(c), &t.at, err) < 0)
 		return -1;
 	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
 	return packed ? pipe_stream_out(c, zstd, packed_out, &t, err)
 		      : pipe_stream_out(c, "application/x-tar", tar_out, &t, err);
 }
 
-/* The directory is made where it is missing. Not all or nothing: what was unpacked before a failure
- * stays. */
+/* Creates the directory if missing. Not atomic: entries unpacked before a failure stay. */
 int v1_write_archive(struct api_call *c, struct err *err)
 {
 	struct tree t = { .engine = c->engine };
 	bool packed;
 
-	if (take_format(c, "Content-Type", &packed, err) < 0 ||
-	    v1_open_path(c, asked_path(c), &t.at, err) < 0 ||
+	if (parse_format(c, "Content-Type", &packed, err) < 0 ||
+	    v1_open_path(c, get_path(c), &t.at, err) < 0 ||
 	    pipe_stream_in(c, packed ? packed_in : tar_in, &t, err) < 0)
 		return -1;
 	http_reply(c->rq, 204, NULL, NULL, 0);
@@ -208,7 +207,7 @@ static int send_change(struct api_call *c, const char *given, const struct files
 	return r;
 }
 
-/* The sandbox is gone, or the directory is. */
+/* The sandbox or the directory is gone. */
 static void send_end(struct api_call *c, const struct err *err)
 {
 	struct json_out j;
@@ -241,14 +240,14 @@ static void stream_changes(struct api_call *c, const char *given, struct files_w
 		send_end(c, &err);
 }
 
-/* The first event is "ready": nothing after it is missed. The session is busy meanwhile: it does
- * not go to sleep while somebody watches. */
+/* The first event is "ready": no later change is missed. The session counts as busy while it is
+ * watched. */
 int v1_watch_files(struct api_call *c, struct err *err)
 {
 	auto_call(files_watch_free) struct files_watch *w = NULL;
 	struct v1_open_path a;
 
-	if (v1_open_path(c, asked_path(c), &a, err) < 0 ||
+	if (v1_open_path(c, get_path(c), &a, err) < 0 ||
 	    files_watch_new(a.sb, a.user, a.path, api_query_flag(c, "recursive"), &w, err) < 0)
 		return -1;
 	if (sse_begin(c) == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/templates/{name}/environment: what it looks like inside, without starting anything. */
+/* /v1/templates/{name}/environment: the recorded environment of a template. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,14 +7,14 @@
 #include "api/v1/v1_routes.h"
 #include "template/environment.h"
 
-/* What was found is an object of the store: its members come behind ours. */
+/* Merges the stored JSON object into the response. */
 static int put_found(struct json_out *j, const struct environment *v, struct err *err)
 {
 	json_t *found = json_loads(v->record.data, 0, NULL), *value;
 	const char *key;
 
 	if (!found)
-		return err_set(err, ERR_INTERNAL, "environment of %s: not what was written",
+		return err_set(err, ERR_INTERNAL, "environment of %s: the stored record is corrupt",
 			       v->record.template);
 	json_object_foreach (found, key, value) {
 		auto_free char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
@@ -26,7 +26,8 @@ static int put_found(struct json_out *j, const struct environment *v, struct err
 	return 0;
 }
 
-static int reply(struct api_call *c, unsigned status, struct environment *v, struct err *err)
+static int reply_environment(struct api_call *c, unsigned status, struct environment *v,
+			     struct err *err)
 {
 	struct json_out j;
 	int r;
@@ -55,7 +56,7 @@ int v1_get_environment(struct api_call *c, struct err *err)
 
 	if (environment_get(c->engine, c->params[0], &v, err) < 0)
 		return -1;
-	return reply(c, 200, &v, err);
+	return reply_environment(c, 200, &v, err);
 }
 
 int v1_record_environment(struct api_call *c, struct err *err)
@@ -67,5 +68,5 @@ int v1_record_environment(struct api_call *c, struct err *err)
 	if (api_body(c, fields, &b, err) < 0 ||
 	    environment_capture(c->engine, c->params[0], &v, err) < 0)
 		return -1;
-	return reply(c, 201, &v, err);
+	return reply_environment(c, 201, &v, err);
 }

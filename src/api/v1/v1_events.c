@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened, as pages or as a stream that goes on: server-sent events, whose ids are the ones
- * to come back with. Nobody is told when there is something new; streams look a few times a
- * second. */
+/* Events, as pages or as a stream whose event ids let a client continue. There is no notification,
+ * so streams poll a few times a second. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@
 
 enum { BATCH = 200 };
 
-/* Waits until it is time to look again. */
+/* Waits until the next poll. */
 static bool pause_stream(struct api_call *c, unsigned *silent_ms)
 {
 	struct timespec ts = { .tv_nsec = SSE_LOOK_MS * 1000000L };
@@ -43,12 +42,12 @@ static void put_event(struct json_out *j, const struct store_event *e)
 }
 
 struct events {
-	const char *tenant, *session; /* NULL: all */
+	const char *tenant, *session; /* NULL: all sessions */
 	int64_t since;
-	bool given; /* the caller said from where on */
+	bool given; /* the client gave a start */
 };
 
-static int take_since(struct api_call *c, struct events *e, struct err *err)
+static int parse_since(struct api_call *c, struct events *e, struct err *err)
 {
 	const char *last = http_header(c->rq, "Last-Event-ID");
 	char *end;
@@ -61,7 +60,7 @@ static int take_since(struct api_call *c, struct events *e, struct err *err)
 	errno = 0;
 	e->since = strtoll(last, &end, 10);
 	if (errno || *end || *last < '0' || *last > '9')
-		return err_set(err, ERR_INVALID, "Last-Event-ID: not one of ours");
+		return err_set(err, ERR_INVALID, "Last-Event-ID: not a valid event id");
 	return 0;
 }
 
@@ -85,8 +84,8 @@ int v1_session_id(struct api_call *c, const char *name, const char **ret, struct
 	return ref.id ? 0 : err_sys(err, ENOMEM, "session");
 }
 
-/* Events have no user: a token for one user must say which of its sessions. */
-static int take_events(struct api_call *c, struct events *e, struct err *err)
+/* Events have no user, so a user token must name one of its sessions. */
+static int parse_query(struct api_call *c, struct events *e, struct err *err)
 {
 	const char *session = http_query(c->rq, "session");
 
@@ -94,19 +93,19 @@ static int take_events(struct api_call *c, struct events *e, struct err *err)
 	if (!session && *c->session)
 		session = c->session;
 	if (!session && *c->user)
-		return err_set(err, ERR_DENIED, "session: this token must name one");
+		return err_set(err, ERR_DENIED, "session: required with this token");
 	if (session && v1_session_id(c, session, &e->session, err) < 0)
 		return -1;
 	if (api_query_flag(c, "all")) {
 		if (c->scope != API_ADMIN)
-			return err_set(err, ERR_DENIED, "all: only for a key of scope \"admin\"");
+			return err_set(err, ERR_DENIED, "all: requires a key with scope \"admin\"");
 		e->tenant = NULL;
 	}
-	return take_since(c, e, err);
+	return parse_since(c, e, err);
 }
 
-/* What goes with no session, as keys that come and go, is the tenant's business. */
-static bool is_theirs(const struct api_call *c, const struct store_event *e)
+/* Events without a session, such as those of keys, are visible to tenant keys only. */
+static bool is_visible(const struct api_call *c, const struct store_event *e)
 {
 	return *e->session || c->scope >= API_TENANT;
 }
@@ -120,8 +119,8 @@ static int send_event(struct api_call *c, const struct store_event *e)
 	return sse_send(c, e->id, e->kind, &j);
 }
 
-/* How many were sent; -1: no more can be. */
-static int send_news(struct api_call *c, struct events *e)
+/* Number of events sent; -1: stop. */
+static int send_new_events(struct api_call *c, struct events *e)
 {
 	struct store_event_list l = { 0 };
 	struct err ignored;
@@ -130,7 +129,7 @@ static int send_news(struct api_call *c, struct events *e)
 	if (engine_events(c->engine, e->since, e->tenant, e->session, BATCH, &l, &ignored) < 0)
 		return ignored.code == ERR_UNAVAILABLE ? 0 : -1;
 	for (size_t i = 0; i < l.count && r >= 0; i++) {
-		if (is_theirs(c, &l.items[i]) && send_event(c, &l.items[i]) < 0)
+		if (is_visible(c, &l.items[i]) && send_event(c, &l.items[i]) < 0)
 			r = -1;
 		else
 			r++;
@@ -149,7 +148,7 @@ static int stream_events(struct api_call *c, struct events *e, struct err *err)
 		return -1;
 	if (sse_begin(c) < 0)
 		return 0;
-	while ((n = send_news(c, e)) >= 0) {
+	while ((n = send_new_events(c, e)) >= 0) {
 		if (n > 0)
 			silent_ms = 0;
 		if (n < BATCH && !pause_stream(c, &silent_ms))
@@ -165,7 +164,7 @@ int v1_list_events(struct api_call *c, struct err *err)
 	struct json_out j;
 	struct events e;
 
-	if (take_events(c, &e, err) < 0 ||
+	if (parse_query(c, &e, err) < 0 ||
 	    api_query_int(c, "limit", 1, STORE_PAGE_MAX, &limit, err) < 0)
 		return -1;
 	if (sse_is_requested(c))
@@ -176,10 +175,10 @@ int v1_list_events(struct api_call *c, struct err *err)
 	json_out_object(&j, NULL);
 	json_out_array(&j, "events");
 	for (size_t i = 0; i < l.count; i++)
-		if (is_theirs(c, &l.items[i]))
+		if (is_visible(c, &l.items[i]))
 			put_event(&j, &l.items[i]);
 	json_out_end(&j);
-	/* always there: what comes later is behind it */
+	/* always present: later events follow it */
 	json_out_i64(&j, "next", l.count ? l.items[l.count - 1].id : e.since);
 	json_out_end(&j);
 	store_event_list_fini(&l);
@@ -203,7 +202,8 @@ static bool is_same(const struct progress_state *a, const struct progress_state 
 	       strcmp(a->stage, b->stage) == 0 && strcmp(a->message, b->message) == 0;
 }
 
-/* Until it is ready or has failed. The engine itself tries again. */
+/* Streams until the session is ready or has failed. For the engine, only ready ends it: a failed
+ * start is retried. */
 static int stream_progress(struct api_call *c, const char *session)
 {
 	struct progress_state last = { .updated = -1 }, now;

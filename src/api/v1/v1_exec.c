@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running a command: waited for, in the background, or as a stream. */
+/* Starts a command and waits for it, runs it in the background, or streams its output. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,17 +13,17 @@
 
 enum {
 	TIMEOUT_MS = 30000,
-	LOOK_MS = 1000, /* how often to look whether the caller is still there */
+	LOOK_MS = 1000, /* interval of checks for a disconnect */
 	SIZE_MAX_PTY = 65535,
 	FEED_MAX_US = 60 * 1000 * 1000,
 	OUTPUT_MOST = 64 << 20,
-	ANSWER_MOST = 8 << 20, /* of each stream in one answer; more of it is read by offset */
-	STATUS_GONE = 499, /* as others write it into their logs */
+	ANSWER_MOST = 8 << 20, /* per stream and response; the rest is read by offset */
+	STATUS_GONE = 499, /* status for the log, by convention */
 };
 
 DEFINE_AUTO(struct guest_exec_output *, guest_exec_output_fini);
 
-/* ---- what is wanted -------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static const char *const exec_fields[] = {
 	"command",    "argv",	    "cwd", "env",  "stdin",	      "stdin_open",
@@ -31,16 +31,16 @@ static const char *const exec_fields[] = {
 	"encoding",   NULL,
 };
 
-static json_t *given(const json_t *o, const char *name)
+static json_t *has_member(const json_t *o, const char *name)
 {
 	json_t *v = json_object_get(o, name);
 
 	return json_is_null(v) ? NULL : v;
 }
 
-static int take_argv(struct api_call *c, const json_t *b, const char *const **ret, struct err *err)
+static int parse_argv(struct api_call *c, const json_t *b, const char *const **ret, struct err *err)
 {
-	const json_t *v = given(b, "argv");
+	const json_t *v = has_member(b, "argv");
 	const char **argv;
 	size_t n;
 
@@ -48,30 +48,30 @@ static int take_argv(struct api_call *c, const json_t *b, const char *const **re
 		return 0;
 	n = json_array_size(v);
 	if (!json_is_array(v) || !n)
-		return err_set(err, ERR_INVALID, "argv: not a list of texts");
+		return err_set(err, ERR_INVALID, "argv: must be a list of strings");
 	argv = arena_alloc(c->arena, (n + 1) * sizeof(*argv));
 	if (!argv)
 		return err_sys(err, ENOMEM, "argv");
 	for (size_t i = 0; i < n; i++) {
 		argv[i] = json_string_value(json_array_get(v, i));
 		if (!argv[i])
-			return err_set(err, ERR_INVALID, "argv[%zu]: not a text", i);
+			return err_set(err, ERR_INVALID, "argv[%zu]: must be a string", i);
 	}
 	*ret = argv;
 	return 0;
 }
 
 /* {"NAME": "value"} */
-static int take_env(struct api_call *c, const json_t *b, const char *const **ret, struct err *err)
+static int parse_env(struct api_call *c, const json_t *b, const char *const **ret, struct err *err)
 {
-	json_t *v = given(b, "env"), *value;
+	json_t *v = has_member(b, "env"), *value;
 	const char **env, *name;
 	size_t n = 0;
 
 	if (!v)
 		return 0;
 	if (!json_is_object(v))
-		return err_set(err, ERR_INVALID, "env: not an object of texts");
+		return err_set(err, ERR_INVALID, "env: must be an object of strings");
 	env = arena_alloc(c->arena, (json_object_size(v) + 1) * sizeof(*env));
 	if (!env)
 		return err_sys(err, ENOMEM, "env");
@@ -79,7 +79,8 @@ static int take_env(struct api_call *c, const json_t *b, const char *const **ret
 		char *pair = NULL;
 
 		if (!json_is_string(value) || !*name || strchr(name, '='))
-			return err_set(err, ERR_INVALID, "env.%.60s: not a name with a text", name);
+			return err_set(err, ERR_INVALID, "env.%.60s: invalid name, or not a string",
+				       name);
 		if (asprintf(&pair, "%s=%s", name, json_string_value(value)) < 0 ||
 		    !arena_keep(c->arena, pair, free))
 			return err_sys(err, ENOMEM, "env");
@@ -89,9 +90,9 @@ static int take_env(struct api_call *c, const json_t *b, const char *const **ret
 	return 0;
 }
 
-static int take_pty(const json_t *b, struct exec_opts *w, struct err *err)
+static int parse_pty(const json_t *b, struct exec_opts *w, struct err *err)
 {
-	json_t *v = given(b, "pty");
+	json_t *v = has_member(b, "pty");
 	int64_t rows = 24, cols = 80;
 	const char *name;
 	json_t *ignored;
@@ -99,10 +100,11 @@ static int take_pty(const json_t *b, struct exec_opts *w, struct err *err)
 	if (!v)
 		return 0;
 	if (!json_is_object(v))
-		return err_set(err, ERR_INVALID, "pty: not an object of rows and cols");
+		return err_set(err, ERR_INVALID, "pty: must be an object with rows and cols");
 	json_object_foreach (v, name, ignored)
 		if (strcmp(name, "rows") != 0 && strcmp(name, "cols") != 0)
-			return err_set(err, ERR_INVALID, "pty: there is no field \"%.64s\"", name);
+			return err_set(err, ERR_INVALID,
+				       "pty: unknown field \"%.64s\"; use rows and cols", name);
 	if (api_int(v, "rows", 1, SIZE_MAX_PTY, &rows, err) < 0 ||
 	    api_int(v, "cols", 1, SIZE_MAX_PTY, &cols, err) < 0)
 		return err_ctx(err, "pty");
@@ -115,14 +117,14 @@ static int take_pty(const json_t *b, struct exec_opts *w, struct err *err)
 int v1_take_encoding(const char *name, bool *ret, struct err *err)
 {
 	if (name && strcmp(name, "base64") != 0 && strcmp(name, "utf-8") != 0)
-		return err_set(err, ERR_INVALID, "encoding: \"utf-8\" or \"base64\"");
+		return err_set(err, ERR_INVALID, "encoding: must be \"utf-8\" or \"base64\"");
 	*ret = name && strcmp(name, "base64") == 0;
 	return 0;
 }
 
-/* Nobody reads what a command waited for asks on its input; of the others it stays open for those
- * who write to it later. */
-static int take_input(const json_t *b, struct exec_request *w, struct err *err)
+/* A client that waits cannot respond to prompts. Other commands keep their input open for later
+ * writes. */
+static int parse_input(const json_t *b, struct exec_request *w, struct err *err)
 {
 	bool open = w->want.background || w->want.pty;
 
@@ -137,17 +139,18 @@ static int take_input(const json_t *b, struct exec_request *w, struct err *err)
 	return 0;
 }
 
-static int take_wish(struct api_call *c, const json_t *b, struct exec_request *w, struct err *err)
+static int parse_request(struct api_call *c, const json_t *b, struct exec_request *w,
+			 struct err *err)
 {
 	int64_t timeout = TIMEOUT_MS, most = 0;
 	const char *encoding = NULL;
 	struct exec_opts *to = &w->want;
 
-	if (api_str(b, "command", &to->text, err) < 0 || take_argv(c, b, &to->argv, err) < 0 ||
-	    api_str(b, "cwd", &to->cwd, err) < 0 || take_env(c, b, &to->env, err) < 0 ||
+	if (api_str(b, "command", &to->text, err) < 0 || parse_argv(c, b, &to->argv, err) < 0 ||
+	    api_str(b, "cwd", &to->cwd, err) < 0 || parse_env(c, b, &to->env, err) < 0 ||
 	    api_int(b, "timeout_ms", 0, UINT32_MAX, &timeout, err) < 0 ||
-	    api_bool(b, "background", &to->background, err) < 0 || take_pty(b, to, err) < 0 ||
-	    take_input(b, w, err) < 0 || api_str(b, "user", &to->user, err) < 0 ||
+	    api_bool(b, "background", &to->background, err) < 0 || parse_pty(b, to, err) < 0 ||
+	    parse_input(b, w, err) < 0 || api_str(b, "user", &to->user, err) < 0 ||
 	    api_str(b, "idempotency_key", &to->idempotency_key, err) < 0 ||
 	    api_int(b, "max_output_bytes", 1, OUTPUT_MOST, &most, err) < 0 ||
 	    api_str(b, "encoding", &encoding, err) < 0 ||
@@ -164,7 +167,7 @@ bool v1_no_resume(struct api_call *c)
 	return http_query(c->rq, "resume") && !api_query_flag(c, "resume");
 }
 
-/* ---- what came out --------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_t len, bool base64)
 {
@@ -208,19 +211,21 @@ bool v1_is_ending(void *rq)
 	return http_is_ending(rq) || http_is_gone(rq);
 }
 
-/* Who closed only his half may still read it. It is no failure of ours. */
-static int say_goes_on(struct api_call *c, struct exec_handle *x, struct err *err)
+/* The client may have closed only its sending half and still read the response. This is not a
+ * server error. */
+static int log_disconnect(struct api_call *c, struct exec_handle *x, struct err *err)
 {
 	struct json_out j;
 
 	api_out(&j);
-	http_error_begin(&j, "CALLER_GONE", "nobody waits any more; the command goes on", false);
+	http_error_begin(&j, "CALLER_GONE", "client disconnected; the command keeps running",
+			 false);
 	json_out_str(&j, "exec_id", exec_get_id(x));
 	http_error_end(&j);
 	return api_reply(c, STATUS_GONE, &j, err);
 }
 
-/* The command goes on when nobody waits for its answer any more: then *ret_gone. */
+/* Sets *ret_gone if the client disconnects. The command keeps running. */
 static int wait_for(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
 		    bool *ret_gone, struct err *err)
 {
@@ -238,8 +243,8 @@ static int wait_for(struct api_call *c, const struct exec_request *w, struct exe
 	return 0;
 }
 
-/* What one answer has room for: the last of it, as with every other bound of output. */
-static void keep_newest(struct guest_exec_output *o, char *bytes, size_t *len)
+/* Truncates the output to the last bytes that fit into a response. */
+static void truncate_output(struct guest_exec_output *o, char *bytes, size_t *len)
 {
 	if (*len <= ANSWER_MOST)
 		return;
@@ -261,19 +266,19 @@ int v1_exec_collect(struct api_call *c, const struct exec_request *w, struct exe
 	if (exec_finish(x, NULL, 0, ret, err) < 0)
 		return -1;
 	api_observe(c->api, API_TIME_EXEC, (uint64_t)(clock_mono_us() - began_us));
-	keep_newest(ret, ret->out, &ret->out_len);
-	keep_newest(ret, ret->err, &ret->err_len);
+	truncate_output(ret, ret->out, &ret->out_len);
+	truncate_output(ret, ret->err, &ret->err_len);
 	return 0;
 }
 
 void v1_exec_out(struct json_out *j, const struct guest_exec_output *o)
 {
-	/* a byte becomes six at most */
+	/* JSON escapes take up to six bytes per byte */
 	json_out_init(j, 6 * (o->out_len + o->err_len) + (64 << 10));
 }
 
-static int answer(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
-		  struct err *err)
+static int reply_result(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
+			struct err *err)
 {
 	struct guest_exec_output o = { 0 };
 	auto_call(guest_exec_output_fini) struct guest_exec_output *guard __attribute__((unused)) =
@@ -284,7 +289,7 @@ static int answer(struct api_call *c, const struct exec_request *w, struct exec_
 	if (v1_exec_collect(c, w, x, &o, &gone, err) < 0)
 		return -1;
 	if (gone)
-		return say_goes_on(c, x, err);
+		return log_disconnect(c, x, err);
 	v1_exec_out(&j, &o);
 	json_out_object(&j, NULL);
 	v1_put_output(&j, "stdout", o.out, o.out_len, w->base64);
@@ -307,7 +312,7 @@ static const char *state_name(uint8_t state)
 	return names[state < ARRAY_LEN(names) ? state : EXEC_LOST];
 }
 
-/* The input of a command that nobody waits for: a thread is held until it took it. */
+/* Writes the input of a background command. This thread blocks until the command has read it. */
 struct feeding {
 	struct http_request *rq;
 	int64_t until_us;
@@ -320,9 +325,9 @@ static bool has_waited(void *arg)
 	return http_is_ending(f->rq) || clock_mono_us() >= f->until_us;
 }
 
-/* The answer is under way before the input: a command takes it when it likes to. */
-static int leave(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
-		 struct err *err)
+/* Responds before it writes the input: the command may read it at any time. */
+static int reply_background(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
+			    struct err *err)
 {
 	auto_fini(store_exec_fini) struct store_exec rec = { 0 };
 	struct feeding f = { c->rq, clock_mono_us() + FEED_MAX_US };
@@ -344,7 +349,7 @@ static int leave(struct api_call *c, const struct exec_request *w, struct exec_h
 	return 0;
 }
 
-/* A program or directory that is not there is not what the path of the request names. */
+/* A missing program or directory is a 400, because the path of the request names neither. */
 int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struct exec_request *w,
 		  struct exec_handle **ret, struct err *err)
 {
@@ -372,15 +377,15 @@ int v1_start_exec(struct api_call *c, struct err *err)
 	json_t *b;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, exec_fields, &b, err) < 0 ||
-	    take_wish(c, b, &w, err) < 0 || v1_stream_offset(c, has, err) < 0)
+	    parse_request(c, b, &w, err) < 0 || v1_stream_offset(c, has, err) < 0)
 		return -1;
 	if (w.want.background)
 		how = V1_NO_STREAM;
-	/* who repeats it must not give it the same input twice */
+	/* a retry must not send the same input twice */
 	if (w.input && w.want.idempotency_key &&
 	    (how != V1_NO_STREAM || w.want.background || w.keep_open))
 		return err_set(err, ERR_INVALID,
-			       "stdin: with an idempotency_key only for a command waited for");
+			       "stdin: with an idempotency_key, not allowed in the background");
 	w.want.hold_output = how != V1_NO_STREAM;
 	w.want.must_exist = has[0] > 0 || has[1] > 0;
 	if (v1_exec_start(c, &ref, &w, &x, err) < 0)
@@ -388,5 +393,5 @@ int v1_start_exec(struct api_call *c, struct err *err)
 	http_set_header(c->rq, "Lodge-Exec", exec_get_id(x));
 	if (how != V1_NO_STREAM)
 		return v1_exec_stream(c, &w, how, has, steal_ptr(&x), err);
-	return w.want.background ? leave(c, &w, x, err) : answer(c, &w, x, err);
+	return w.want.background ? reply_background(c, &w, x, err) : reply_result(c, &w, x, err);
 }

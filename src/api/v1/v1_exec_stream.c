@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command as a stream: what it writes, as it writes it. A full log waits for the reader, so that
- * a slow one slows the command and nothing is lost; when he is gone it waits for nobody. */
+/* Streams the output of a command. A full log waits for the reader, so a slow client slows the
+ * command and loses nothing; after a disconnect the log no longer waits. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -22,9 +22,9 @@ struct flow {
 	enum v1_stream how;
 	struct exec_handle *x;
 	uint64_t at[2]; /* sent so far */
-	size_t part[2]; /* bytes behind it that begin a character, left for the next time */
-	bool gap; /* something was dropped before it was sent */
-	int64_t last_us; /* when something was sent */
+	size_t part[2]; /* bytes of an incomplete character, kept for the next read */
+	bool gap; /* output was discarded before it was sent */
+	int64_t last_us; /* time of the last event */
 	char buf[PIECE];
 };
 
@@ -50,7 +50,7 @@ size_t v1_whole(const char *bytes, size_t len)
 	return len;
 }
 
-/* ---- frames ---------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static int send_text(struct flow *f, const char *text, size_t len)
 {
@@ -58,7 +58,7 @@ static int send_text(struct flow *f, const char *text, size_t len)
 	return http_stream_write(f->c->rq, text, len);
 }
 
-/* An object whose first member, "event", a line of NDJSON has in the place of the frame's name. */
+/* Begins an object. NDJSON has the event's name as its first member, "event". */
 static void frame_begin(const struct flow *f, struct json_out *j, const char *event)
 {
 	json_out_init(j, FRAME_MAX);
@@ -80,7 +80,7 @@ static int frame_send(struct flow *f, struct json_out *j, const char *event)
 		json_out_fini(j);
 		return -1;
 	}
-	text[len] = '\n'; /* where the NUL was */
+	text[len] = '\n'; /* replaces the NUL */
 	if (f->how == V1_NDJSON)
 		return send_text(f, text, len + 1);
 	n = snprintf(name, sizeof(name), "event: %s\ndata: ", event);
@@ -116,7 +116,7 @@ static int send_exit(struct flow *f)
 
 	if (exec_finish(f->x, NULL, 0, &o, &ignored) < 0)
 		return -1;
-	/* of the log only the end is left: what counts is what was sent */
+	/* the log keeps only the end; count what was sent */
 	o.result.hits &= ~(unsigned)AGENT_HIT_OUTPUT;
 	if (f->gap)
 		o.result.hits |= AGENT_HIT_OUTPUT;
@@ -130,7 +130,7 @@ static int send_exit(struct flow *f)
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-/* Of a log that does not wait for us the oldest may be gone: the offset in the frame tells. */
+/* If the log does not wait, its oldest output may be gone: the offset in the event shows it. */
 static int read_piece(struct flow *f, enum guest_exec_stream s, size_t *ret)
 {
 	uint64_t start, end;
@@ -148,7 +148,7 @@ static int read_piece(struct flow *f, enum guest_exec_stream s, size_t *ret)
 	return 0;
 }
 
-/* 1: something was sent; -1: no more can be. */
+/* 1: something was sent; -1: stop. */
 static int send_piece(struct flow *f, enum guest_exec_stream s, bool ended)
 {
 	static const char *const names[] = {
@@ -174,8 +174,8 @@ static int send_piece(struct flow *f, enum guest_exec_stream s, bool ended)
 	return 1;
 }
 
-/* What was sent was taken by the socket at least: the command may write as much again. */
-static int send_news(struct flow *f, bool ended)
+/* The socket has accepted this much, so the command may write as much again. */
+static int send_output(struct flow *f, bool ended)
 {
 	int out = send_piece(f, GUEST_EXEC_OUT, ended),
 	    more = out < 0 ? -1 : send_piece(f, GUEST_EXEC_ERR, ended);
@@ -197,8 +197,8 @@ static void flow_run(struct flow *f)
 	if (send_started(f) < 0)
 		return;
 	for (;;) {
-		ended = exec_has_ended(f->x); /* before reading: nothing comes after it */
-		n = send_news(f, ended);
+		ended = exec_has_ended(f->x); /* check before reading, so nothing is missed */
+		n = send_output(f, ended);
 		if (n < 0)
 			return;
 		if (n > 0)
@@ -216,9 +216,9 @@ static void flow_run(struct flow *f)
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
-/* Beside the output: a command may wait for the one before it takes the other. */
+/* Writes input on another thread: a command may wait for input before it writes, or the reverse. */
 struct feeder {
-	struct exec_handle *x; /* its own, since the stream's is closed when the caller is gone */
+	struct exec_handle *x; /* own handle, because the stream's is closed on a disconnect */
 	const struct exec_request *wish;
 	pthread_t thread;
 	bool runs;
@@ -227,7 +227,7 @@ struct feeder {
 static void *feed(void *arg)
 {
 	struct feeder *d = arg;
-	struct err ignored; /* one that does not read all of its input is not wrong */
+	struct err ignored; /* unread input is not an error */
 
 	(void)exec_write_stdin(d->x, d->wish->input, strlen(d->wish->input), !d->wish->keep_open,
 			       &ignored);
@@ -265,9 +265,8 @@ int v1_stream_offset(struct api_call *c, int64_t has[2], struct err *err)
 	return api_query_int(c, "stderr_offset", 0, INT64_MAX, &has[GUEST_EXEC_ERR], err);
 }
 
-/* From the beginning of what is kept; who comes back by an idempotency key says what he has, which
- * is no more than there is. */
-static void take_place(struct flow *f, const int64_t has[2])
+/* Starts at the oldest kept output, or where a client with an idempotency key continues. */
+static void set_position(struct flow *f, const int64_t has[2])
 {
 	for (int s = GUEST_EXEC_OUT; s <= GUEST_EXEC_ERR; s++) {
 		uint64_t start, end, at = (uint64_t)has[s];
@@ -277,7 +276,7 @@ static void take_place(struct flow *f, const int64_t has[2])
 		f->gap |= start > at;
 		f->at[s] = start > at ? start : at;
 	}
-	/* for him, too, the log waits again */
+	/* the log waits for this reader again */
 	exec_hold_output(f->x, f->at[GUEST_EXEC_OUT], f->at[GUEST_EXEC_ERR]);
 }
 
@@ -296,7 +295,7 @@ int v1_exec_stream(struct api_call *c, const struct exec_request *w, enum v1_str
 		f->wish = w;
 		f->how = how;
 		f->x = x;
-		take_place(f, has);
+		set_position(f, has);
 	} else {
 		err_sys(err, ENOMEM, "stream");
 	}
@@ -307,7 +306,7 @@ int v1_exec_stream(struct api_call *c, const struct exec_request *w, enum v1_str
 		if (http_stream_begin(c->rq, 200, types[how]) == 0)
 			flow_run(f);
 	}
-	exec_close(x); /* before the feeder ends: it may wait for what the log holds up */
+	exec_close(x); /* before joining the feeder, which may wait for the log */
 	feeder_end(&feeder);
 	return r;
 }

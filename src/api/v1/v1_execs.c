@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands that were started: looking at them, reading what they wrote, steering them. */
+/* Existing commands: query, output, input, signals. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,15 +11,15 @@
 #include "session/session_api.h"
 
 enum {
-	PIECE = 1 << 20, /* of each stream in one answer */
+	PIECE = 1 << 20, /* per stream and response */
 	WAIT_MAX_MS = 60000,
-	LOOK_MS = 1000, /* how often to look whether the caller is still there */
+	LOOK_MS = 1000, /* interval of checks for a disconnect */
 	KILL_WAIT_MS = 5000,
 	SIDE_MAX = 65535,
 	INPUT_PIECE = 64 << 10,
 };
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 int v1_list_execs(struct api_call *c, struct err *err)
 {
@@ -98,11 +98,11 @@ struct part {
 	enum guest_exec_stream stream;
 	uint64_t at;
 	char *buf; /* PIECE bytes, in the arena */
-	size_t len; /* whole characters */
-	size_t rest; /* behind them: the beginning of one */
+	size_t len; /* complete characters */
+	size_t rest; /* bytes of an incomplete character after them */
 };
 
-/* *ret_left: there is more behind it. */
+/* *ret_left: more output follows. */
 static int read_part(struct exec_handle *x, struct part *p, bool base64, bool ended, bool *ret_left,
 		     struct err *err)
 {
@@ -120,7 +120,7 @@ static int read_part(struct exec_handle *x, struct part *p, bool base64, bool en
 	return 0;
 }
 
-/* Until there is something, it ended, or the time is over. */
+/* Waits for output, the end, or the timeout. */
 static int read_parts(struct api_call *c, struct exec_handle *x, struct part p[2], bool base64,
 		      int64_t wait_ms, bool *ret_done, struct err *err)
 {
@@ -128,7 +128,7 @@ static int read_parts(struct api_call *c, struct exec_handle *x, struct part p[2
 	bool ended, more[2];
 
 	for (;;) {
-		ended = exec_has_ended(x); /* before reading: nothing comes after it */
+		ended = exec_has_ended(x); /* check before reading, so nothing is missed */
 		if (read_part(x, &p[0], base64, ended, &more[0], err) < 0 ||
 		    read_part(x, &p[1], base64, ended, &more[1], err) < 0)
 			return -1;
@@ -142,7 +142,7 @@ static int read_parts(struct api_call *c, struct exec_handle *x, struct part p[2
 	return 0;
 }
 
-/* Where what is kept begins, so that the reader can go on there. */
+/* Reports where the kept output starts, so the client can continue there. */
 static int reply_gone(struct api_call *c, struct exec_handle *x, const struct err *why,
 		      struct err *err)
 {
@@ -203,7 +203,7 @@ int v1_read_exec_output(struct api_call *c, struct err *err)
 	return -1;
 }
 
-/* ---- steering -------------------------------------------------------------------------------- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 static int feed(struct api_call *c, struct exec_handle *x, int64_t *ret, struct err *err)
 {
@@ -220,7 +220,7 @@ static int feed(struct api_call *c, struct exec_handle *x, int64_t *ret, struct 
 	}
 	if (n < 0)
 		return -1;
-	/* a command that took all of it and ended has no input left to close */
+	/* a command that read everything and ended has no input to close */
 	return eof && exec_write_stdin(x, NULL, 0, true, err) < 0 &&
 			       !(*ret && err->code == ERR_CONFLICT)
 		       ? -1
@@ -246,7 +246,7 @@ int v1_write_exec_stdin(struct api_call *c, struct err *err)
 }
 
 /* 15, "TERM" or "SIGTERM". */
-static int take_signal(const json_t *b, int *ret, struct err *err)
+static int parse_signal(const json_t *b, int *ret, struct err *err)
 {
 	const json_t *v = json_object_get(b, "signal");
 	const char *name = json_string_value(v), *known;
@@ -254,7 +254,7 @@ static int take_signal(const json_t *b, int *ret, struct err *err)
 
 	if (!name) {
 		if (!json_is_integer(v))
-			return err_set(err, ERR_INVALID, "signal: a name or a number is needed");
+			return err_set(err, ERR_INVALID, "signal: must be a name or a number");
 		if (api_int(b, "signal", 1, SIGRTMAX, &number, err) < 0)
 			return -1;
 		*ret = (int)number;
@@ -269,7 +269,7 @@ static int take_signal(const json_t *b, int *ret, struct err *err)
 			return 0;
 		}
 	}
-	return err_set(err, ERR_INVALID, "signal: there is no \"%.32s\"", name);
+	return err_set(err, ERR_INVALID, "signal: unknown signal \"%.32s\"", name);
 }
 
 int v1_signal_exec(struct api_call *c, struct err *err)
@@ -279,7 +279,7 @@ int v1_signal_exec(struct api_call *c, struct err *err)
 	json_t *b;
 	int signo = 0;
 
-	if (api_body(c, fields, &b, err) < 0 || take_signal(b, &signo, err) < 0 ||
+	if (api_body(c, fields, &b, err) < 0 || parse_signal(b, &signo, err) < 0 ||
 	    open_exec(c, &x, err) < 0 || exec_signal(x, signo, AGENT_TO_GROUP, err) < 0)
 		return -1;
 	return reply_exec(c, x, err);
@@ -296,13 +296,13 @@ int v1_resize_exec(struct api_call *c, struct err *err)
 	    api_int(b, "cols", 1, SIDE_MAX, &cols, err) < 0)
 		return -1;
 	if (!rows || !cols)
-		return err_set(err, ERR_INVALID, "%s: it is needed", rows ? "cols" : "rows");
+		return err_set(err, ERR_INVALID, "%s: missing", rows ? "cols" : "rows");
 	if (open_exec(c, &x, err) < 0 || exec_resize(x, (uint32_t)rows, (uint32_t)cols, err) < 0)
 		return -1;
 	return reply_exec(c, x, err);
 }
 
-/* Everything it started goes with it. One that has ended is as wanted already. */
+/* Kills the command and everything it started. Succeeds if it has already ended. */
 int v1_kill_exec(struct api_call *c, struct err *err)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/sessions/{id}/files: bytes of one file, and names. */
+/* /v1/sessions/{id}/files: content and names of files. */
 #include "api/v1/v1_files.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 
 enum { PIECE = 64 << 10, ETAG_SIZE = 64 };
 
-/* ---- where ----------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
-static void give_back(void *loan)
+static void release_path(void *loan)
 {
 	side_conn_close(loan);
 }
@@ -63,7 +63,7 @@ int v1_open_session_path(struct api_call *c, const char *id, const char *given, 
 				      .spec = side_conn_template(loan),
 				      .given = given };
 	ret->user = ret->spec->user;
-	if (!arena_keep(c->arena, loan, give_back))
+	if (!arena_keep(c->arena, loan, release_path))
 		return err_sys(err, ENOMEM, "path");
 	return v1_resolve(ret, given, ret->path, err);
 }
@@ -82,7 +82,7 @@ const char *v1_join(struct api_call *c, const char *dir, const char *path)
 	return text;
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- metadata -------------------------------------------------------------------------------- */
 
 static const char *type_name(uint32_t mode)
 {
@@ -122,7 +122,7 @@ void v1_put_entry(struct json_out *j, const char *key, const char *path,
 	json_out_end(j);
 }
 
-/* By the time of the last change of any kind: the other one a guest can set as it likes. */
+/* Uses ctime, because a guest can set mtime. */
 static void make_etag(char ret[ETAG_SIZE], uint64_t ino, uint64_t size, int64_t ctime_ns)
 {
 	snprintf(ret, ETAG_SIZE, "\"%llx-%llx-%llx\"", (unsigned long long)ino,
@@ -150,9 +150,9 @@ static int reply_entry(struct api_call *c, unsigned status, const struct v1_open
 
 /* ---- conditions ------------------------------------------------------------------------------ */
 
-/* A failure that has no class of its own. */
-static int refuse(struct api_call *c, unsigned status, const char *code, const char *message,
-		  struct err *err)
+/* Replies with an error that has no err_code of its own. */
+static int reply_error(struct api_call *c, unsigned status, const char *code, const char *message,
+		       struct err *err)
 {
 	struct json_out j;
 
@@ -162,7 +162,7 @@ static int refuse(struct api_call *c, unsigned status, const char *code, const c
 	return api_reply(c, status, &j, err);
 }
 
-/* 0: go on; else the status to answer with. */
+/* 0: continue; otherwise the status to return. */
 static unsigned check_conditions(struct api_call *c, const char *etag, bool reading)
 {
 	const char *match = http_header(c->rq, "If-Match");
@@ -175,12 +175,12 @@ static unsigned check_conditions(struct api_call *c, const char *etag, bool read
 	return 0;
 }
 
-static int refuse_condition(struct api_call *c, struct err *err)
+static int reply_condition(struct api_call *c, struct err *err)
 {
-	return refuse(c, 412, "PRECONDITION_FAILED",
-		      http_header(c->rq, "If-Match") ? "If-Match: it is another file by now"
-						     : "If-None-Match: it is there",
-		      err);
+	return reply_error(c, 412, "PRECONDITION_FAILED",
+			   http_header(c->rq, "If-Match") ? "If-Match: the file has changed"
+							  : "If-None-Match: the file exists",
+			   err);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -191,7 +191,7 @@ static int reply_impossible(struct api_call *c, uint64_t size, struct err *err)
 
 	snprintf(text, sizeof(text), "bytes */%llu", (unsigned long long)size);
 	http_set_header(c->rq, "Content-Range", text);
-	return refuse(c, 416, "RANGE", "Range: nothing of the file is in it", err);
+	return reply_error(c, 416, "RANGE", "Range: outside the file", err);
 }
 
 /* Takes over *fd. */
@@ -225,11 +225,11 @@ static int v1_open_file(const struct v1_open_path *a, unsigned flags, mode_t mod
 		return -1;
 	if (fstat(fd, ret) < 0)
 		return err_sys(err, errno, "%.160s", a->given);
-	/* lodge-init lives next door to the guest: it is asked, not believed */
+	/* lodge-init runs beside the guest, so its data is validated */
 	if (!S_ISREG(ret->st_mode))
 		return err_set(err, ERR_INVALID, "%.160s: %s", a->given,
-			       S_ISDIR(ret->st_mode) ? "a directory (?list shows it)"
-						     : "not a file");
+			       S_ISDIR(ret->st_mode) ? "is a directory (use ?list)"
+						     : "not a regular file");
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
@@ -252,11 +252,11 @@ int v1_read_file(struct api_call *c, struct err *err)
 		  (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec);
 	http_set_header(c->rq, "ETag", etag);
 	http_set_header(c->rq, "Accept-Ranges", "bytes");
-	/* a guest's bytes are never a page of ours */
+	/* content of a guest must not be rendered as a page */
 	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
 	status = check_conditions(c, etag, true);
 	if (status == 412)
-		return refuse_condition(c, err);
+		return reply_condition(c, err);
 	if (status == 304) {
 		http_reply(c->rq, 304, NULL, NULL, 0);
 		return 0;
@@ -266,7 +266,7 @@ int v1_read_file(struct api_call *c, struct err *err)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static int take_mode(struct api_call *c, mode_t *ret, struct err *err)
+static int parse_mode(struct api_call *c, mode_t *ret, struct err *err)
 {
 	const char *text = http_query(c->rq, "mode");
 
@@ -274,13 +274,14 @@ static int take_mode(struct api_call *c, mode_t *ret, struct err *err)
 		return 0;
 	if (!*text || strlen(text) > 5 || strspn(text, "01234567") != strlen(text) ||
 	    strtoul(text, NULL, 8) > 0777 || strtoul(text, NULL, 8) == 0)
-		return err_set(err, ERR_INVALID, "mode: octal, 1 to 777");
+		return err_set(err, ERR_INVALID, "mode: must be octal, 1 to 777");
 	*ret = (mode_t)strtoul(text, NULL, 8);
 	return 0;
 }
 
-/* The largest file this session may have: we write for it, but with our own limit. 0: any. */
-static uint64_t largest_file(const struct template *t)
+/* The maximum file size of the session. lodged writes for it, but without the guest's rlimit. 0:
+ * unlimited. */
+static uint64_t get_file_limit(const struct template *t)
 {
 	return template_limit_of(t, "file_bytes");
 }
@@ -302,7 +303,7 @@ static int write_all(int fd, const char *at, size_t len, const char *path, struc
 
 static int too_large(const struct v1_open_path *a, uint64_t max, struct err *err)
 {
-	err_set(err, ERR_LIMIT, "%.160s: more than %llu bytes (file_bytes)", a->given,
+	err_set(err, ERR_LIMIT, "%.160s: larger than %llu bytes (limit: file_bytes)", a->given,
 		(unsigned long long)max);
 	err->sys = EMSGSIZE;
 	return -1;
@@ -311,7 +312,7 @@ static int too_large(const struct v1_open_path *a, uint64_t max, struct err *err
 static int write_body(struct api_call *c, const struct v1_open_path *a, int fd, uint64_t has,
 		      struct err *err)
 {
-	uint64_t max = largest_file(a->spec);
+	uint64_t max = get_file_limit(a->spec);
 	char *buf = arena_alloc(c->arena, PIECE);
 	ssize_t n;
 
@@ -327,8 +328,8 @@ static int write_body(struct api_call *c, const struct v1_open_path *a, int fd, 
 	return n < 0 ? -1 : 0;
 }
 
-/* The tag of what is there, or "". */
-static int tag_of(const struct v1_open_path *a, bool follow, char ret[ETAG_SIZE], struct err *err)
+/* The entity tag of the existing file, or "". */
+static int get_etag(const struct v1_open_path *a, bool follow, char ret[ETAG_SIZE], struct err *err)
 {
 	struct files_stat st;
 
@@ -342,13 +343,13 @@ static int tag_of(const struct v1_open_path *a, bool follow, char ret[ETAG_SIZE]
 
 struct put {
 	struct v1_open_path at;
-	unsigned flags; /* of AGENT_TEMP or AGENT_OPEN */
+	unsigned flags; /* from AGENT_TEMP or AGENT_OPEN */
 	mode_t mode;
 	bool adds;
 	char was[ETAG_SIZE];
 };
 
-static int open_end(const struct put *p, int *ret_fd, struct stat *ret, struct err *err)
+static int open_for_append(const struct put *p, int *ret_fd, struct stat *ret, struct err *err)
 {
 	return v1_open_file(&p->at, AGENT_WRITE | AGENT_APPEND | AGENT_CREATE | p->flags, p->mode,
 			    ret_fd, ret, err);
@@ -359,22 +360,22 @@ static int reply_put(struct api_call *c, const struct put *p, struct err *err)
 	return reply_entry(c, *p->was ? 200 : 201, &p->at, p->at.given, p->at.path, true, err);
 }
 
-/* Straight into the file, as it comes. */
+/* Writes directly into the file as the body arrives. */
 static int append(struct api_call *c, const struct put *p, struct err *err)
 {
 	auto_close int fd = -1;
 	struct stat st;
 
-	if (open_end(p, &fd, &st, err) < 0 ||
+	if (open_for_append(p, &fd, &st, err) < 0 ||
 	    write_body(c, &p->at, fd, (uint64_t)st.st_size, err) < 0)
 		return -1;
 	return reply_put(c, p, err);
 }
 
-/* What was kept aside until the condition could be looked at for the last time. */
-static int append_aside(struct api_call *c, const struct put *p, int from, struct err *err)
+/* Commits a temporary file after a last check of the conditions. */
+static int append_file(struct api_call *c, const struct put *p, int from, struct err *err)
 {
-	uint64_t max = largest_file(p->at.spec);
+	uint64_t max = get_file_limit(p->at.spec);
 	char *buf = arena_alloc(c->arena, PIECE);
 	auto_close int fd = -1;
 	struct stat st, add;
@@ -385,7 +386,7 @@ static int append_aside(struct api_call *c, const struct put *p, int from, struc
 		return err_sys(err, ENOMEM, "%.160s", p->at.given);
 	if (fstat(from, &add) < 0)
 		return err_sys(err, errno, "%.160s", p->at.given);
-	if (open_end(p, &fd, &st, err) < 0)
+	if (open_for_append(p, &fd, &st, err) < 0)
 		return -1;
 	if (max && (uint64_t)st.st_size + (uint64_t)add.st_size > max)
 		return too_large(&p->at, max, err);
@@ -397,21 +398,21 @@ static int append_aside(struct api_call *c, const struct put *p, int from, struc
 	return n < 0 ? err_sys(err, errno, "%.160s", p->at.given) : 0;
 }
 
-/* With the lock, so that of those who expect the same file one alone finds it. */
-static int put_now(struct api_call *c, struct put *p, struct files_put *aside, struct err *err)
+/* Under the lock, so that of several writers with the same condition only one succeeds. */
+static int put_file(struct api_call *c, struct put *p, struct files_put *aside, struct err *err)
 {
-	if (tag_of(&p->at, true, p->was, err) < 0)
+	if (get_etag(&p->at, true, p->was, err) < 0)
 		return -1;
 	if (check_conditions(c, *p->was ? p->was : NULL, false))
-		return refuse_condition(c, err);
-	if ((p->adds ? append_aside(c, p, files_put_fd(aside), err)
-		     : files_put_commit(aside, err)) < 0)
+		return reply_condition(c, err);
+	if ((p->adds ? append_file(c, p, files_put_fd(aside), err) : files_put_commit(aside, err)) <
+	    0)
 		return -1;
 	return reply_put(c, p, err);
 }
 
-/* Synced before the commit: lodge-init serves others too and must not wait for a disk. */
-static int put_aside(struct api_call *c, struct put *p, struct err *err)
+/* Syncs before the commit: lodge-init must not block on a disk. */
+static int put_atomically(struct api_call *c, struct put *p, struct err *err)
 {
 	auto_call(files_put_free) struct files_put *aside = NULL;
 	const struct v1_open_path *a = &p->at;
@@ -423,21 +424,21 @@ static int put_aside(struct api_call *c, struct put *p, struct err *err)
 	if (!p->adds && fsync(files_put_fd(aside)) < 0)
 		return err_sys(err, errno, "%.160s", a->given);
 	side_conn_lock(a->loan);
-	r = put_now(c, p, aside, err);
+	r = put_file(c, p, aside, err);
 	side_conn_unlock(a->loan);
 	return r;
 }
 
-/* Of what says beforehand how large it is nothing is let come. */
-static bool says_too_much(struct api_call *c, const struct v1_open_path *a)
+/* Rejects a body that is announced as too large before it is sent. */
+static bool is_announced_too_large(struct api_call *c, const struct v1_open_path *a)
 {
-	uint64_t max = largest_file(a->spec);
+	uint64_t max = get_file_limit(a->spec);
 	int64_t whole = http_body_length(c->rq);
 
 	return max && whole > 0 && (uint64_t)whole > max;
 }
 
-/* Conditions are looked at before the body comes, and again when it is there. */
+/* Checks conditions before the body is read, and again afterwards. */
 int v1_write_file(struct api_call *c, struct err *err)
 {
 	const char *none = http_header(c->rq, "If-None-Match");
@@ -446,18 +447,18 @@ int v1_write_file(struct api_call *c, struct err *err)
 
 	if (!*c->params[1])
 		return err_set(err, ERR_INVALID, "path: empty");
-	if (take_mode(c, &p.mode, err) < 0 || v1_open_path(c, c->params[1], &p.at, err) < 0 ||
-	    tag_of(&p.at, true, p.was, err) < 0)
+	if (parse_mode(c, &p.mode, err) < 0 || v1_open_path(c, c->params[1], &p.at, err) < 0 ||
+	    get_etag(&p.at, true, p.was, err) < 0)
 		return -1;
 	if (check_conditions(c, *p.was ? p.was : NULL, false))
-		return refuse_condition(c, err);
-	if (says_too_much(c, &p.at))
-		return too_large(&p.at, largest_file(p.at.spec), err);
+		return reply_condition(c, err);
+	if (is_announced_too_large(c, &p.at))
+		return too_large(&p.at, get_file_limit(p.at.spec), err);
 	if (none && strcmp(none, "*") == 0)
 		p.flags |= p.adds ? AGENT_EXCL : AGENT_NOREPLACE;
 	if (p.adds && !none && !http_header(c->rq, "If-Match"))
 		return append(c, &p, err);
-	return put_aside(c, &p, err);
+	return put_atomically(c, &p, err);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -471,10 +472,10 @@ static int delete_now(struct api_call *c, const struct v1_open_path *a, bool all
 {
 	char was[ETAG_SIZE];
 
-	if (tag_of(a, false, was, err) < 0)
+	if (get_etag(a, false, was, err) < 0)
 		return -1;
 	if (check_conditions(c, *was ? was : NULL, false))
-		return refuse_condition(c, err);
+		return reply_condition(c, err);
 	if (!*was)
 		return err_sys(err, ENOENT, "%.160s", a->given);
 	if (all ? files_remove_tree_cancellable(a->sb, a->user, a->path, is_gone, c->rq, err) < 0
@@ -494,7 +495,7 @@ int v1_delete_file(struct api_call *c, struct err *err)
 		return err_set(err, ERR_INVALID, "path: empty");
 	if (v1_open_path(c, c->params[1], &a, err) < 0)
 		return -1;
-	if (all) /* may take long */
+	if (all) /* may block for long */
 		return delete_now(c, &a, all, err);
 	side_conn_lock(a.loan);
 	r = delete_now(c, &a, all, err);
@@ -506,7 +507,7 @@ static int make_directory(struct api_call *c, const struct v1_open_path *a, stru
 {
 	mode_t mode = 0;
 
-	if (take_mode(c, &mode, err) < 0 ||
+	if (parse_mode(c, &mode, err) < 0 ||
 	    files_mkdir(a->sb, a->user, a->path, api_query_flag(c, "parents"), mode, err) < 0)
 		return -1;
 	return reply_entry(c, 201, a, a->given, a->path, true, err);
@@ -538,7 +539,8 @@ int v1_change_file(struct api_call *c, struct err *err)
 	struct v1_open_path a;
 
 	if (makes + looks + renames != 1)
-		return err_set(err, ERR_INVALID, "one of ?mkdir, ?rename=TO and ?stat is needed");
+		return err_set(err, ERR_INVALID,
+			       "pass exactly one of ?mkdir, ?rename=TO and ?stat");
 	if (v1_open_path(c, c->params[1], &a, err) < 0)
 		return -1;
 	if (makes)

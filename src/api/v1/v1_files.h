@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the routes about files have in common.
+/* Shared declarations of the file routes.
  *
- * A path is relative to the session's working directory, as it is for a command, unless it begins
- * with a slash once decoded: "files/a/b" is a/b there, "files//etc/hosts" and "files/%2Fetc/hosts"
- * are both /etc/hosts (some proxies merge two slashes into one, so callers better encode). "" is
- * the working directory itself. Nothing here looks at the path: ".." and links are resolved by
- * lodge-init alone, inside, with the rights of the session's user. */
+ * A path is relative to the session's working directory, unless it starts with a slash once
+ * decoded: "files/a/b" is a/b there, "files//etc/hosts" and "files/%2Fetc/hosts" are both
+ * /etc/hosts (encode the slash: some proxies merge two slashes into one). "" is the working
+ * directory itself. lodged does not interpret paths: lodge-init resolves ".." and links inside the
+ * sandbox, with the permissions of the session's user. */
 #ifndef LODGE_API_V1_V1_FILES_H
 #define LODGE_API_V1_V1_FILES_H
 
@@ -18,22 +18,22 @@
 struct v1_open_path {
 	struct side_conn *loan;
 	struct sandbox *sb;
-	const struct template *spec; /* the session's */
-	const char *user; /* NULL: the default one */
-	const char *given; /* the path as it was asked for */
-	char path[AGENT_PATH_MAX]; /* as the sandbox is told */
+	const struct template *spec; /* settings of the session */
+	const char *user; /* NULL: the default user */
+	const char *given; /* the path as requested */
+	char path[AGENT_PATH_MAX]; /* the path as sent to the sandbox */
 };
 
-/* The session of the first parameter, and a path in it, until the call ends. It is resumed unless
- * the query says resume=0, and the answer's head tells. */
+/* Opens the session of the first path parameter and a path in it, until the call ends. Resumes it
+ * unless the query has resume=0, and sets a response header then. */
 int v1_open_path(struct api_call *c, const char *given, struct v1_open_path *ret, struct err *err);
-/* The same of the session of this id. */
+/* The same for the session with this id. */
 int v1_open_session_path(struct api_call *c, const char *id, const char *given, bool resume,
 			 struct v1_open_path *ret, struct err *err);
-/* How callers name what is `path` below `dir`. "": dir itself. NULL without memory. */
+/* Joins `path` to `dir`; "": dir itself. NULL: out of memory. */
 const char *v1_join(struct api_call *c, const char *dir, const char *path);
 
-/* One object of a list, or with a key a member. */
+/* Writes an entry as an item of a list, or with a key as a member. */
 void v1_put_entry(struct json_out *j, const char *key, const char *path,
 		  const struct agent_stat *st, const char *target);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/sessions/{id}/...: moves of one session, and looks at its sandbox. */
+/* /v1/sessions/{id}/...: state changes, probes and statistics of a session. */
 #include <limits.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum { PROBE_MAX_MS = 60000 };
 
 static const char *const version_fields[] = { "if_version", NULL };
 
-static int take_version(struct api_call *c, int64_t *ret, struct err *err)
+static int parse_version(struct api_call *c, int64_t *ret, struct err *err)
 {
 	json_t *b;
 
@@ -19,13 +19,13 @@ static int take_version(struct api_call *c, int64_t *ret, struct err *err)
 	return api_int(b, "if_version", 1, INT64_MAX, ret, err);
 }
 
-static int move(struct api_call *c, v1_move_fn *fn, struct err *err)
+static int change_state(struct api_call *c, v1_move_fn *fn, struct err *err)
 {
 	struct store_session s = { 0 };
 	struct session_ref ref;
 	int64_t version = 0;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 || take_version(c, &version, err) < 0 ||
+	if (api_ref(c, c->params[0], &ref, err) < 0 || parse_version(c, &version, err) < 0 ||
 	    fn(c->engine, &c->who, &ref, version, &s, err) < 0)
 		return -1;
 	return v1_reply_session(c, 200, &s, err);
@@ -33,17 +33,17 @@ static int move(struct api_call *c, v1_move_fn *fn, struct err *err)
 
 int v1_pause_session(struct api_call *c, struct err *err)
 {
-	return move(c, session_pause, err);
+	return change_state(c, session_pause, err);
 }
 
 int v1_unpause_session(struct api_call *c, struct err *err)
 {
-	return move(c, session_unpause, err);
+	return change_state(c, session_unpause, err);
 }
 
 int v1_hibernate_session(struct api_call *c, struct err *err)
 {
-	return move(c, session_hibernate, err);
+	return change_state(c, session_hibernate, err);
 }
 
 int v1_resume_session(struct api_call *c, struct err *err)
@@ -53,7 +53,7 @@ int v1_resume_session(struct api_call *c, struct err *err)
 	int64_t version = 0;
 	int r;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 || take_version(c, &version, err) < 0 ||
+	if (api_ref(c, c->params[0], &ref, err) < 0 || parse_version(c, &version, err) < 0 ||
 	    session_resume(c->engine, &c->who, &ref, version, &how, err) < 0)
 		return -1;
 	r = v1_reply_entered(c, &how, err);
@@ -90,9 +90,9 @@ int v1_touch_session(struct api_call *c, struct err *err)
 	return v1_reply_session(c, 200, &s, err);
 }
 
-/* ---- looks ----------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
-static const char *answer_name(enum session_probe_status answer)
+static const char *get_status_name(enum session_probe_status answer)
 {
 	switch (answer) {
 	case SESSION_PROBE_CONNECTED:
@@ -121,7 +121,7 @@ int v1_probe_session(struct api_call *c, struct err *err)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
-	json_out_str(&j, "status", answer_name(p.status));
+	json_out_str(&j, "status", get_status_name(p.status));
 	json_out_bool(&j, "verified", p.status != SESSION_PROBE_UNKNOWN);
 	json_out_i64_if(&j, "expires_at", p.expires_at, p.expires_at);
 	json_out_i64_if(&j, "retry_after_ms", p.retry_after_ms, p.retry_after_ms);
@@ -130,7 +130,7 @@ int v1_probe_session(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-static void put_known(struct json_out *j, const char *key, uint64_t n)
+static void put_stat(struct json_out *j, const char *key, uint64_t n)
 {
 	if (n == UINT64_MAX)
 		json_out_null(j, key);
@@ -151,15 +151,15 @@ int v1_get_stats(struct api_call *c, struct err *err)
 	json_out_object(&j, NULL);
 	json_out_object(&j, "stats");
 	json_out_u64(&j, "memory_bytes", s.memory_bytes);
-	put_known(&j, "memory_peak_bytes", s.memory_peak_bytes ? s.memory_peak_bytes : UINT64_MAX);
+	put_stat(&j, "memory_peak_bytes", s.memory_peak_bytes ? s.memory_peak_bytes : UINT64_MAX);
 	json_out_u64(&j, "oom_kills", s.oom_kills);
 	json_out_u64(&j, "cpu_us", s.cpu_us);
 	json_out_u64(&j, "pids", s.pids);
-	put_known(&j, "pids_peak", s.pids_peak);
+	put_stat(&j, "pids_peak", s.pids_peak);
 	json_out_u64(&j, "pids_denied", s.pids_denied);
-	put_known(&j, "io_read_bytes", s.io_read_bytes);
-	put_known(&j, "io_write_bytes", s.io_write_bytes);
-	put_known(&j, "disk_bytes", s.disk_bytes);
+	put_stat(&j, "io_read_bytes", s.io_read_bytes);
+	put_stat(&j, "io_write_bytes", s.io_write_bytes);
+	put_stat(&j, "disk_bytes", s.disk_bytes);
 	json_out_bool(&j, "disk_full", s.disk_full != 0);
 	json_out_end(&j);
 	json_out_end(&j);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/policies: what a tenant's sessions are under. */
+/* /v1/policies. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "admit/policy.h"
 #include "exec/command_policy.h"
 
-/* ---- out ------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void put_commands(struct json_out *j, const struct store_policy *p)
 {
@@ -60,28 +60,28 @@ static int reply_policy(struct api_call *c, unsigned status, const struct store_
 	return api_reply(c, status, &j, err);
 }
 
-/* ---- in -------------------------------------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
-/* Of which tenant: a key that is no admin's sees its own only. */
-static int take_tenant(struct api_call *c, const char *asked, const char **ret, struct err *err)
+/* The tenant of the request. Only admin keys may name another one. */
+static int parse_tenant(struct api_call *c, const char *asked, const char **ret, struct err *err)
 {
 	*ret = asked ? asked : c->who.tenant;
 	if (c->scope != API_ADMIN && strcmp(*ret, c->who.tenant) != 0)
-		return err_set(err, ERR_DENIED, "tenant: not this key's");
+		return err_set(err, ERR_DENIED, "tenant: does not match the key");
 	return **ret ? 0 : err_set(err, ERR_INVALID, "tenant: empty");
 }
 
-static bool says(const json_t *b, const char *name)
+static bool has_field(const json_t *b, const char *name)
 {
-	return json_object_get(b, name) != NULL; /* also null, which takes it away */
+	return json_object_get(b, name) != NULL; /* null removes it */
 }
 
-static int take_number(const json_t *b, const char *name, int64_t max, int64_t *ret,
-		       struct err *err)
+static int parse_number(const json_t *b, const char *name, int64_t max, int64_t *ret,
+			struct err *err)
 {
 	int64_t n = 0;
 
-	if (!says(b, name))
+	if (!has_field(b, name))
 		return 0;
 	if (api_int(b, name, 1, max, &n, err) < 0)
 		return -1;
@@ -89,34 +89,35 @@ static int take_number(const json_t *b, const char *name, int64_t max, int64_t *
 	return 0;
 }
 
-static int take_words(const json_t *b, struct store_policy *p, struct err *err)
+static int parse_words(const json_t *b, struct store_policy *p, struct err *err)
 {
 	const char *exceed = "refuse", *network = NULL;
 
 	if (api_str(b, "on_exceed", &exceed, err) < 0 || api_str(b, "network", &network, err) < 0)
 		return -1;
 	if (strcmp(exceed, "refuse") != 0 && strcmp(exceed, "replace") != 0)
-		return err_set(err, ERR_INVALID, "on_exceed: \"refuse\" or \"replace\"");
+		return err_set(err, ERR_INVALID, "on_exceed: must be \"refuse\" or \"replace\"");
 	if (network && (!*network || strlen(network) >= sizeof(p->network)))
-		return err_set(err, ERR_INVALID, "network: only \"none\" is possible");
-	if (says(b, "on_exceed"))
+		return err_set(err, ERR_INVALID,
+			       "network: must be \"none\" (sandboxes have no network)");
+	if (has_field(b, "on_exceed"))
 		p->on_exceed = strcmp(exceed, "replace") == 0 ? SESSION_EXCEED_REPLACE
 							      : SESSION_EXCEED_REFUSE;
-	if (says(b, "network"))
+	if (has_field(b, "network"))
 		snprintf(p->network, sizeof(p->network), "%s", network ? network : "");
 	return 0;
 }
 
-static int take_limits(const json_t *b, struct store_policy *p, struct err *err)
+static int parse_limits(const json_t *b, struct store_policy *p, struct err *err)
 {
 	auto_fini(template_fini) struct template most;
 
 	if (api_take_spec(b, &most, err) < 0)
 		return -1;
-	return says(b, "limits") ? policy_set_limits(p, &most, err) : 0;
+	return has_field(b, "limits") ? policy_set_limits(p, &most, err) : 0;
 }
 
-static int take_commands(const json_t *b, struct store_policy *p, struct err *err)
+static int parse_commands(const json_t *b, struct store_policy *p, struct err *err)
 {
 	const json_t *v = json_object_get(b, "commands");
 	auto_free char *text = NULL;
@@ -131,27 +132,27 @@ static int take_commands(const json_t *b, struct store_policy *p, struct err *er
 	return policy_set_commands(p, text, err);
 }
 
-/* What is not mentioned stays as it is. */
-static int edit(void *arg, struct store_policy *p, struct err *err)
+/* Fields that are not given stay unchanged. */
+static int update_fields(void *arg, struct store_policy *p, struct err *err)
 {
 	const json_t *b = arg;
 
-	if (take_number(b, "max_active_per_user", INT_MAX, &p->max_active_per_user, err) < 0 ||
-	    take_number(b, "idle_timeout_ms", INT64_MAX / 4, &p->idle_timeout_ms, err) < 0 ||
-	    take_number(b, "max_lifetime_ms", INT64_MAX / 4, &p->max_lifetime_ms, err) < 0 ||
-	    take_words(b, p, err) < 0 || take_commands(b, p, err) < 0)
+	if (parse_number(b, "max_active_per_user", INT_MAX, &p->max_active_per_user, err) < 0 ||
+	    parse_number(b, "idle_timeout_ms", INT64_MAX / 4, &p->idle_timeout_ms, err) < 0 ||
+	    parse_number(b, "max_lifetime_ms", INT64_MAX / 4, &p->max_lifetime_ms, err) < 0 ||
+	    parse_words(b, p, err) < 0 || parse_commands(b, p, err) < 0)
 		return -1;
-	return take_limits(b, p, err);
+	return parse_limits(b, p, err);
 }
 
-static int take_name(const json_t *b, const char *field, char *ret, size_t size, struct err *err)
+static int parse_name(const json_t *b, const char *field, char *ret, size_t size, struct err *err)
 {
 	const char *text = NULL;
 
 	if (api_str(b, field, &text, err) < 0)
 		return -1;
 	if (!text || !*text || strlen(text) >= size)
-		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", field, size - 1);
+		return err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", field, size - 1);
 	snprintf(ret, size, "%s", text);
 	return 0;
 }
@@ -169,9 +170,10 @@ int v1_create_policy(struct api_call *c, struct err *err)
 
 	snprintf(p.tenant, sizeof(p.tenant), "%s", c->who.tenant);
 	if (api_body(c, fields, &b, err) < 0 ||
-	    take_name(b, "name", p.name, sizeof(p.name), err) < 0 ||
-	    (says(b, "tenant") && take_name(b, "tenant", p.tenant, sizeof(p.tenant), err) < 0) ||
-	    edit(b, &p, err) < 0 || policy_add(c->engine, c->who.actor, &p, err) < 0)
+	    parse_name(b, "name", p.name, sizeof(p.name), err) < 0 ||
+	    (has_field(b, "tenant") &&
+	     parse_name(b, "tenant", p.tenant, sizeof(p.tenant), err) < 0) ||
+	    update_fields(b, &p, err) < 0 || policy_add(c->engine, c->who.actor, &p, err) < 0)
 		return -1;
 	return reply_policy(c, 201, &p, err);
 }
@@ -197,7 +199,7 @@ int v1_list_policies(struct api_call *c, struct err *err)
 	const char *tenant;
 	int r;
 
-	if (take_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
+	if (parse_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
 	    api_page(c, &page, err) < 0 || policy_list(c->engine, tenant, page, &l, err) < 0)
 		return -1;
 	r = reply_list(c, &l, err);
@@ -205,11 +207,11 @@ int v1_list_policies(struct api_call *c, struct err *err)
 	return r;
 }
 
-static int find(struct api_call *c, struct store_policy *ret, struct err *err)
+static int find_policy(struct api_call *c, struct store_policy *ret, struct err *err)
 {
 	const char *tenant;
 
-	if (take_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0)
+	if (parse_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0)
 		return -1;
 	return policy_get(c->engine, tenant, c->params[0], ret, err);
 }
@@ -218,7 +220,7 @@ int v1_get_policy(struct api_call *c, struct err *err)
 {
 	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 
-	return find(c, &p, err) < 0 ? -1 : reply_policy(c, 200, &p, err);
+	return find_policy(c, &p, err) < 0 ? -1 : reply_policy(c, 200, &p, err);
 }
 
 int v1_update_policy(struct api_call *c, struct err *err)
@@ -235,9 +237,10 @@ int v1_update_policy(struct api_call *c, struct err *err)
 	const char *tenant;
 	json_t *b;
 
-	if (take_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
+	if (parse_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
 	    api_body(c, fields, &b, err) < 0 ||
-	    policy_change(c->engine, c->who.actor, tenant, c->params[0], edit, b, &p, err) < 0)
+	    policy_change(c->engine, c->who.actor, tenant, c->params[0], update_fields, b, &p,
+			  err) < 0)
 		return -1;
 	return reply_policy(c, 200, &p, err);
 }
@@ -246,13 +249,13 @@ int v1_delete_policy(struct api_call *c, struct err *err)
 {
 	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 
-	if (find(c, &p, err) < 0 ||
+	if (find_policy(c, &p, err) < 0 ||
 	    policy_remove(c->engine, c->who.actor, p.tenant, p.name, err) < 0)
 		return -1;
 	return reply_policy(c, 200, &p, err);
 }
 
-/* What would become of a command; nothing is run. */
+/* Tests a command without running it. */
 int v1_test_policy(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "command", NULL };
@@ -261,7 +264,7 @@ int v1_test_policy(struct api_call *c, struct err *err)
 	struct json_out j;
 	json_t *b;
 
-	if (take_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
+	if (parse_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
 	    api_body(c, fields, &b, err) < 0 || api_str(b, "command", &text, err) < 0)
 		return -1;
 	if (!text)

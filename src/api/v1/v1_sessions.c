@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/sessions: entering, looking, changing, ending. */
+/* /v1/sessions: enter, query, update, delete. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { WAIT_MAX_MS = 60 * 1000 };
 
-/* ---- entering -------------------------------------------------------------------------------- */
+/* ---- enter ----------------------------------------------------------------------------------- */
 
 static const char *const enter_fields[] = {
 	"key",
@@ -45,44 +45,45 @@ static const char *const enter_fields[] = {
 	NULL,
 };
 
-/* One of two words. */
-static int take_choice(const json_t *b, const char *name, const char *no, const char *yes,
-		       bool *ret, struct err *err)
+/* Parses one of two words. */
+static int parse_choice(const json_t *b, const char *name, const char *no, const char *yes,
+			bool *ret, struct err *err)
 {
 	const char *text = NULL;
 
 	if (api_str(b, name, &text, err) < 0)
 		return -1;
 	if (text && strcmp(text, no) != 0 && strcmp(text, yes) != 0)
-		return err_set(err, ERR_INVALID, "%s: \"%s\" or \"%s\"", name, no, yes);
+		return err_set(err, ERR_INVALID, "%s: must be \"%s\" or \"%s\"", name, no, yes);
 	if (text)
 		*ret = strcmp(text, yes) == 0;
 	return 0;
 }
 
-static int take_end(const json_t *b, const char *name, enum session_end *ret, struct err *err)
+static int parse_end(const json_t *b, const char *name, enum session_end *ret, struct err *err)
 {
 	bool destroy = false;
 
-	if (take_choice(b, name, "hibernate", "destroy", &destroy, err) < 0)
+	if (parse_choice(b, name, "hibernate", "destroy", &destroy, err) < 0)
 		return -1;
 	*ret = destroy ? SESSION_END_DESTROY : SESSION_END_HIBERNATE;
 	return 0;
 }
 
-/* What the engine has not yet is refused rather than ignored. */
-static int refuse_missing(const json_t *b, struct err *err)
+/* Unsupported options are rejected, not ignored. */
+static int check_network(const json_t *b, struct err *err)
 {
 	const char *network = "none";
 
 	if (api_str(b, "network", &network, err) < 0)
 		return -1;
 	if (strcmp(network, "none") != 0)
-		return err_set(err, ERR_INVALID, "network: only \"none\" is possible");
+		return err_set(err, ERR_INVALID,
+			       "network: must be \"none\" (sandboxes have no network)");
 	return 0;
 }
 
-static int take_metadata(struct api_call *c, const json_t *b, const char **ret, struct err *err)
+static int parse_metadata(struct api_call *c, const json_t *b, const char **ret, struct err *err)
 {
 	const json_t *v = json_object_get(b, "metadata");
 	char *text;
@@ -90,7 +91,7 @@ static int take_metadata(struct api_call *c, const json_t *b, const char **ret, 
 	if (!v || json_is_null(v))
 		return 0;
 	if (!json_is_object(v))
-		return err_set(err, ERR_INVALID, "metadata: not an object");
+		return err_set(err, ERR_INVALID, "metadata: must be an object");
 	text = arena_keep(c->arena, json_dumps(v, JSON_COMPACT), free);
 	if (!text)
 		return err_sys(err, ENOMEM, "metadata");
@@ -98,7 +99,7 @@ static int take_metadata(struct api_call *c, const json_t *b, const char **ret, 
 	return 0;
 }
 
-static int take_names(const json_t *b, struct session_opts *w, struct err *err)
+static int parse_names(const json_t *b, struct session_opts *w, struct err *err)
 {
 	if (api_str(b, "user", &w->user, err) < 0 || api_str(b, "project", &w->project, err) < 0 ||
 	    api_str(b, "fragment", &w->fragment, err) < 0 ||
@@ -110,7 +111,7 @@ static int take_names(const json_t *b, struct session_opts *w, struct err *err)
 	return 0;
 }
 
-static int take_numbers(const json_t *b, struct session_opts *w, struct err *err)
+static int parse_numbers(const json_t *b, struct session_opts *w, struct err *err)
 {
 	int64_t per_user = 0;
 	bool replace = false;
@@ -119,19 +120,19 @@ static int take_numbers(const json_t *b, struct session_opts *w, struct err *err
 	    api_int(b, "max_lifetime_ms", 1, INT64_MAX, &w->max_lifetime_ms, err) < 0 ||
 	    api_int(b, "wait_ms", 0, WAIT_MAX_MS, &w->wait_ms, err) < 0 ||
 	    api_int(b, "max_active_per_user", 1, INT_MAX, &per_user, err) < 0 ||
-	    take_choice(b, "on_exceed", "refuse", "replace", &replace, err) < 0 ||
-	    take_choice(b, "if_exists", "use", "fail", &w->must_be_new, err) < 0 ||
+	    parse_choice(b, "on_exceed", "refuse", "replace", &replace, err) < 0 ||
+	    parse_choice(b, "if_exists", "use", "fail", &w->must_be_new, err) < 0 ||
 	    api_bool(b, "asleep", &w->no_start, err) < 0 ||
-	    take_end(b, "on_idle", &w->on_idle, err) < 0 ||
-	    take_end(b, "on_expire", &w->on_expire, err) < 0)
+	    parse_end(b, "on_idle", &w->on_idle, err) < 0 ||
+	    parse_end(b, "on_expire", &w->on_expire, err) < 0)
 		return -1;
 	w->max_active_per_user = (unsigned)per_user;
 	w->on_exceed = replace ? SESSION_EXCEED_REPLACE : SESSION_EXCEED_REFUSE;
 	return 0;
 }
 
-/* A key of the caller's, or a thread, or else the user: the first that is given leads there. */
-static int take_key(const json_t *b, const char *user, struct store_binding *ret, struct err *err)
+/* The session is found by the first of key, thread and user that is given. */
+static int parse_key(const json_t *b, const char *user, struct store_binding *ret, struct err *err)
 {
 	static const char *const kinds[] = { "key", "thread" };
 	const char *text = NULL, *kind = "user";
@@ -148,7 +149,8 @@ static int take_key(const json_t *b, const char *user, struct store_binding *ret
 	if (!text)
 		return 0;
 	if (!*text || strlen(text) >= sizeof(ret->key))
-		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", kind, sizeof(ret->key) - 1);
+		return err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", kind,
+			       sizeof(ret->key) - 1);
 	snprintf(ret->kind, sizeof(ret->kind), "%s", kind);
 	snprintf(ret->key, sizeof(ret->key), "%s", text);
 	return 1;
@@ -167,19 +169,20 @@ int v1_check_token(struct api_call *c, const struct store_binding *key,
 	if (!*c->user)
 		return 0;
 	if (strcmp(w->user, c->user) != 0)
-		return err_set(err, ERR_DENIED, "user: this token is for another");
+		return err_set(err, ERR_DENIED, "user: this token is for another user");
 	if (w->pin && api_ref(c, w->pin, &ref, err) < 0)
 		return -1;
 	if (w->snapshot && v1_snapshot(c, w->snapshot, &snap, err) < 0)
 		return -1;
 	if (*key->kind && session_get(c->engine, &c->who, &by, &s, &ignored) == 0 &&
 	    strcmp(s.user, c->user) != 0)
-		return err_set(err, ERR_CONFLICT, "%s: it leads to another's session", key->kind);
+		return err_set(err, ERR_CONFLICT, "%s: belongs to a session of another user",
+			       key->kind);
 	return 0;
 }
 
-/* Root inside has more of the kernel in reach. That is for the tenant to say, or for who made the
- * template. */
+/* A root user in the sandbox reaches more kernel code, so only tenant keys and templates may choose
+ * it. */
 static int check_class(struct api_call *c, const struct session_opts *w, struct err *err)
 {
 	struct template t;
@@ -193,7 +196,8 @@ static int check_class(struct api_call *c, const struct session_opts *w, struct 
 	       t.class == KEEPER_CLASS_ROOT;
 	template_fini(&t);
 	return root ? 0
-		    : err_set(err, ERR_DENIED, "class: \"root\" is for keys of scope \"tenant\"");
+		    : err_set(err, ERR_DENIED,
+			      "class: \"root\" requires a key with scope \"tenant\"");
 }
 
 static const char *source_name(enum session_source source)
@@ -233,9 +237,9 @@ static int enter(struct api_call *c, const struct session_opts *w, struct err *e
 	if (session_enter(c->engine, &c->who, w, &how, err) < 0)
 		return -1;
 	api_observe_entered(c->api, how.outcome, (uint64_t)(clock_mono_us() - began_us));
-	/* a session without an owner, found by a key that only became one in between */
+	/* a session without an owner that the key matches only since the check */
 	if (*c->user && strcmp(how.session.user, c->user) != 0)
-		r = err_set(err, ERR_CONFLICT, "the key leads to another's session");
+		r = err_set(err, ERR_CONFLICT, "key: belongs to a session of another user");
 	else
 		r = v1_reply_entered(c, &how, err);
 	session_enter_result_fini(&how);
@@ -251,22 +255,22 @@ int v1_enter_session(struct api_call *c, struct err *err)
 	int n;
 
 	template_init(&over);
-	if (api_body(c, enter_fields, &b, err) < 0 || refuse_missing(b, err) < 0 ||
-	    take_names(b, &w, err) < 0 || take_numbers(b, &w, err) < 0 ||
-	    take_metadata(c, b, &w.metadata, err) < 0 || api_take_spec(b, &over, err) < 0)
+	if (api_body(c, enter_fields, &b, err) < 0 || check_network(b, err) < 0 ||
+	    parse_names(b, &w, err) < 0 || parse_numbers(b, &w, err) < 0 ||
+	    parse_metadata(c, b, &w.metadata, err) < 0 || api_take_spec(b, &over, err) < 0)
 		return -1;
 	if (w.policy && c->scope < API_TENANT)
-		return err_set(err, ERR_DENIED, "policy: a key of scope tenant is needed for it");
+		return err_set(err, ERR_DENIED, "policy: requires a key with scope \"tenant\"");
 	if (*c->user && !w.user)
 		w.user = c->user;
-	n = take_key(b, w.user, &key, err);
+	n = parse_key(b, w.user, &key, err);
 	if (n < 0 || check_class(c, &w, err) < 0 || v1_check_token(c, &key, &w, err) < 0)
 		return -1;
 	w.nkeys = (size_t)n;
 	return enter(c, &w, err);
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 int v1_reply_session(struct api_call *c, unsigned status, struct store_session *s, struct err *err)
 {
@@ -285,17 +289,17 @@ struct filter {
 	struct err *err;
 };
 
-static int take_state(struct filter *f, const char *value)
+static int parse_state(struct filter *f, const char *value)
 {
 	int state = state_machine_find(&session_states, value);
 
 	if (state < 0)
-		return err_set(f->err, ERR_INVALID, "state: there is no \"%.32s\"", value);
+		return err_set(f->err, ERR_INVALID, "state: unknown state \"%.32s\"", value);
 	f->by.states = SM_BIT(state);
 	return 0;
 }
 
-static int take_filter(void *arg, const char *name, const char *value)
+static int parse_filter(void *arg, const char *name, const char *value)
 {
 	static const char meta[] = "metadata.";
 	struct filter *f = arg;
@@ -305,7 +309,7 @@ static int take_filter(void *arg, const char *name, const char *value)
 	if (!*value)
 		return err_set(f->err, ERR_INVALID, "%.40s: empty", name);
 	if (strcmp(name, "state") == 0)
-		return take_state(f, value);
+		return parse_state(f, value);
 	if (strcmp(name, "user") == 0)
 		f->by.user = value;
 	else if (strcmp(name, "project") == 0)
@@ -332,7 +336,7 @@ static int reply_list(struct api_call *c, const struct store_session_list *l, st
 	return api_reply(c, 200, &j, err);
 }
 
-/* The list that a token for one session sees. */
+/* The list visible to a session token. */
 static int list_one(struct api_call *c, struct err *err)
 {
 	struct session_ref ref = { .id = c->session };
@@ -359,10 +363,10 @@ int v1_list_sessions(struct api_call *c, struct err *err)
 
 	if (*c->session)
 		return list_one(c, err);
-	if (api_page(c, &page, err) < 0 || http_query_each(c->rq, take_filter, &f) != 0)
+	if (api_page(c, &page, err) < 0 || http_query_each(c->rq, parse_filter, &f) != 0)
 		return -1;
 	if (*c->user && f.by.user && strcmp(f.by.user, c->user) != 0)
-		return err_set(err, ERR_DENIED, "user: this token is for another");
+		return err_set(err, ERR_DENIED, "user: this token is for another user");
 	if (*c->user)
 		f.by.user = c->user;
 	if (session_list(c->engine, &f.by, page, &l, err) < 0)
@@ -383,7 +387,7 @@ int v1_get_session(struct api_call *c, struct err *err)
 	return v1_reply_session(c, 200, &s, err);
 }
 
-/* ---- changing -------------------------------------------------------------------------------- */
+/* ---- update ---------------------------------------------------------------------------------- */
 
 struct change {
 	struct session_patch patch;
@@ -392,40 +396,40 @@ struct change {
 	bool any, has_archived, archived;
 };
 
-static bool has(const json_t *b, const char *name)
+static bool has_key(const json_t *b, const char *name)
 {
 	const json_t *v = json_object_get(b, name);
 
 	return v && !json_is_null(v);
 }
 
-static int take_change(struct api_call *c, const json_t *b, const struct template *limits,
-		       struct change *p, struct err *err)
+static int parse_change(struct api_call *c, const json_t *b, const struct template *limits,
+			struct change *p, struct err *err)
 {
 	struct session_patch *to = &p->patch;
 
 	if (api_int(b, "idle_timeout_ms", 1, INT64_MAX, &p->idle, err) < 0 ||
 	    api_int(b, "max_lifetime_ms", 1, INT64_MAX, &p->lifetime, err) < 0 ||
 	    api_int(b, "if_version", 1, INT64_MAX, &to->if_version, err) < 0 ||
-	    take_end(b, "on_idle", &p->on_idle, err) < 0 ||
-	    take_end(b, "on_expire", &p->on_expire, err) < 0 ||
-	    take_metadata(c, b, &to->metadata, err) < 0 ||
+	    parse_end(b, "on_idle", &p->on_idle, err) < 0 ||
+	    parse_end(b, "on_expire", &p->on_expire, err) < 0 ||
+	    parse_metadata(c, b, &to->metadata, err) < 0 ||
 	    api_bool(b, "archived", &p->archived, err) < 0)
 		return -1;
-	to->idle_timeout_ms = has(b, "idle_timeout_ms") ? &p->idle : NULL;
-	to->max_lifetime_ms = has(b, "max_lifetime_ms") ? &p->lifetime : NULL;
-	to->on_idle = has(b, "on_idle") ? &p->on_idle : NULL;
-	to->on_expire = has(b, "on_expire") ? &p->on_expire : NULL;
-	to->limits = has(b, "limits") ? limits : NULL;
-	p->has_archived = has(b, "archived");
+	to->idle_timeout_ms = has_key(b, "idle_timeout_ms") ? &p->idle : NULL;
+	to->max_lifetime_ms = has_key(b, "max_lifetime_ms") ? &p->lifetime : NULL;
+	to->on_idle = has_key(b, "on_idle") ? &p->on_idle : NULL;
+	to->on_expire = has_key(b, "on_expire") ? &p->on_expire : NULL;
+	to->limits = has_key(b, "limits") ? limits : NULL;
+	p->has_archived = has_key(b, "archived");
 	p->any = to->idle_timeout_ms || to->max_lifetime_ms || to->on_idle || to->on_expire ||
 		 to->limits || to->metadata;
 	return 0;
 }
 
-/* Preferences first, so that they are there when it goes to sleep. */
-static int make_change(struct api_call *c, const struct session_ref *ref, const struct change *p,
-		       struct store_session *ret, struct err *err)
+/* Updates settings first, so they apply when the session hibernates. */
+static int apply_change(struct api_call *c, const struct session_ref *ref, const struct change *p,
+			struct store_session *ret, struct err *err)
 {
 	int64_t version = p->patch.if_version;
 	v1_move_fn *move = p->archived ? session_archive : session_unarchive;
@@ -456,8 +460,8 @@ int v1_update_session(struct api_call *c, struct err *err)
 
 	template_init(&limits);
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
-	    api_take_spec(b, &limits, err) < 0 || take_change(c, b, &limits, &p, err) < 0 ||
-	    make_change(c, &ref, &p, &s, err) < 0)
+	    api_take_spec(b, &limits, err) < 0 || parse_change(c, b, &limits, &p, err) < 0 ||
+	    apply_change(c, &ref, &p, &s, err) < 0)
 		return -1;
 	return v1_reply_session(c, 200, &s, err);
 }

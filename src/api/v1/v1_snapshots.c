@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/snapshots, and what sessions do with theirs: fork, rollback. */
+/* /v1/snapshots, and fork and rollback of sessions. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -75,7 +75,7 @@ int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, 
 	return 0;
 }
 
-/* ---- of a session ---------------------------------------------------------------------------- */
+/* ---- snapshots of a session ------------------------------------------------------------------ */
 
 int v1_create_snapshot(struct api_call *c, struct err *err)
 {
@@ -107,7 +107,7 @@ int v1_list_session_snapshots(struct api_call *c, struct err *err)
 	return reply_list(c, &l, err);
 }
 
-/* By way of its session: only one that the session made. */
+/* Only finds snapshots of this session. */
 int v1_delete_session_snapshot(struct api_call *c, struct err *err)
 {
 	struct store_session rec = { 0 };
@@ -149,8 +149,8 @@ static int reply_forks(struct api_call *c, struct store_session *made, unsigned 
 	return api_reply(c, 201, &j, err);
 }
 
-/* A key leads to one session: of several none can have it. */
-static int take_key(const json_t *b, int64_t count, struct store_binding *ret, struct err *err)
+/* A key is unique, so it is only allowed with one new session. */
+static int parse_key(const json_t *b, int64_t count, struct store_binding *ret, struct err *err)
 {
 	const char *key = NULL;
 
@@ -159,9 +159,10 @@ static int take_key(const json_t *b, int64_t count, struct store_binding *ret, s
 	if (!key)
 		return 0;
 	if (count != 1)
-		return err_set(err, ERR_INVALID, "key: only with a count of 1");
+		return err_set(err, ERR_INVALID, "key: only allowed with count 1");
 	if (!*key || strlen(key) >= sizeof(ret->key))
-		return err_set(err, ERR_INVALID, "key: 1 to %zu bytes", sizeof(ret->key) - 1);
+		return err_set(err, ERR_INVALID, "key: must be 1 to %zu bytes",
+			       sizeof(ret->key) - 1);
 	snprintf(ret->kind, sizeof(ret->kind), "key");
 	snprintf(ret->key, sizeof(ret->key), "%s", key);
 	return 1;
@@ -182,7 +183,7 @@ int v1_fork_session(struct api_call *c, struct err *err)
 	    api_int(b, "count", 1, FORKS_MAX, &count, err) < 0 ||
 	    api_str(b, "snapshot", &snapshot, err) < 0)
 		return -1;
-	n = take_key(b, count, &key, err);
+	n = parse_key(b, count, &key, err);
 	if (n < 0)
 		return -1;
 	if (*c->session)
@@ -216,7 +217,7 @@ int v1_roll_back_session(struct api_call *c, struct err *err)
 	return v1_reply_session(c, 200, &s, err);
 }
 
-/* ---- by themselves --------------------------------------------------------------------------- */
+/* ---- all snapshots --------------------------------------------------------------------------- */
 
 static int check_filter(void *arg, const char *name, const char *value)
 {
@@ -225,11 +226,11 @@ static int check_filter(void *arg, const char *name, const char *value)
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (strcmp(name, names[i]) == 0)
 			return *value ? 0 : err_set(arg, ERR_INVALID, "%s: empty", name);
-	return err_set(arg, ERR_INVALID, "there is no filter \"%.64s\"", name);
+	return err_set(arg, ERR_INVALID, "unknown filter \"%.64s\"", name);
 }
 
-/* A token for one user or session sees what is known to be of that one, as v1_snapshot() has it. */
-static int take_filter(struct api_call *c, struct store_snapshot_filter *ret, struct err *err)
+/* Filters for user and session tokens, as in v1_snapshot(). */
+static int parse_filter(struct api_call *c, struct store_snapshot_filter *ret, struct err *err)
 {
 	const char *session = http_query(c->rq, "session");
 
@@ -237,7 +238,7 @@ static int take_filter(struct api_call *c, struct store_snapshot_filter *ret, st
 		return -1;
 	ret->user = http_query(c->rq, "user");
 	if (*c->user && ret->user && strcmp(ret->user, c->user) != 0)
-		return err_set(err, ERR_DENIED, "user: this token is for another");
+		return err_set(err, ERR_DENIED, "user: this token is for another user");
 	if (*c->user)
 		ret->user = c->user;
 	if (!session && *c->session)
@@ -251,7 +252,7 @@ int v1_list_snapshots(struct api_call *c, struct err *err)
 	struct store_snapshot_list l = { 0 };
 	struct store_page page;
 
-	if (api_page(c, &page, err) < 0 || take_filter(c, &f, err) < 0 ||
+	if (api_page(c, &page, err) < 0 || parse_filter(c, &f, err) < 0 ||
 	    snapshot_search(c->engine, &f, page, &l, err) < 0)
 		return -1;
 	return reply_list(c, &l, err);
@@ -277,7 +278,7 @@ int v1_delete_snapshot(struct api_call *c, struct err *err)
 	return 0;
 }
 
-/* ---- as one file ----------------------------------------------------------------------------- */
+/* ---- archives -------------------------------------------------------------------------------- */
 
 struct carry {
 	struct api_call *call;
@@ -285,14 +286,14 @@ struct carry {
 	struct store_snapshot snap;
 };
 
-static int carry_out(void *arg, int fd, struct err *err)
+static int export_archive(void *arg, int fd, struct err *err)
 {
 	struct carry *x = arg;
 
 	return snapshot_export(x->call->engine, &x->call->who, x->snap.id, fd, err);
 }
 
-static int carry_in(void *arg, int fd, struct err *err)
+static int import_archive(void *arg, int fd, struct err *err)
 {
 	struct carry *x = arg;
 
@@ -309,7 +310,7 @@ int v1_export_snapshot(struct api_call *c, struct err *err)
 		return -1;
 	snprintf(name, sizeof(name), "attachment; filename=\"%s.tar.zst\"", x.snap.id);
 	http_set_header(c->rq, "Content-Disposition", name);
-	return pipe_stream_out(c, "application/zstd", carry_out, &x, err);
+	return pipe_stream_out(c, "application/zstd", export_archive, &x, err);
 }
 
 int v1_import_snapshot(struct api_call *c, struct err *err)
@@ -319,8 +320,8 @@ int v1_import_snapshot(struct api_call *c, struct err *err)
 			   .name = http_query(c->rq, "name") };
 	struct err ignored;
 
-	if (pipe_stream_in(c, carry_in, &x, err) < 0) {
-		if (*x.snap.id) /* of a body that was cut behind the end of the archive */
+	if (pipe_stream_in(c, import_archive, &x, err) < 0) {
+		if (*x.snap.id) /* of a body that continues after the end of the archive */
 			(void)snapshot_remove(c->engine, &c->who, x.snap.id, &ignored);
 		return -1;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/templates: what sessions start from. */
+/* /v1/templates. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "template/templates.h"
 #include "template/template_build.h"
 
-/* ---- out ------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void put_env(struct json_out *j, const struct template *t)
 {
@@ -114,12 +114,12 @@ int v1_get_template(struct api_call *c, struct err *err)
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-static bool says(const json_t *b, const char *name)
+static bool has_field(const json_t *b, const char *name)
 {
-	return json_object_get(b, name) != NULL; /* also null, which takes it away */
+	return json_object_get(b, name) != NULL; /* null removes it */
 }
 
-static int take_policy(const json_t *b, struct template *t, struct err *err)
+static int parse_policy(const json_t *b, struct template *t, struct err *err)
 {
 	const char *name = NULL;
 
@@ -149,27 +149,27 @@ static int replace_env(struct template *t, const struct template *new, struct er
 	return 0;
 }
 
-/* What is not mentioned stays; what is, is replaced as a whole. */
-static int edit(void *arg, struct template *t, struct err *err)
+/* Fields that are not given stay unchanged; given ones are replaced as a whole. */
+static int update_fields(void *arg, struct template *t, struct err *err)
 {
 	const json_t *b = arg;
 	auto_fini(template_fini) struct template new;
 
 	if (api_take_spec(b, &new, err) < 0)
 		return -1;
-	if (says(b, "run_as"))
+	if (has_field(b, "run_as"))
 		move_text(&t->user, &new.user);
-	if (says(b, "workdir"))
+	if (has_field(b, "workdir"))
 		move_text(&t->workdir, &new.workdir);
-	if (says(b, "class"))
+	if (has_field(b, "class"))
 		t->class = new.class;
-	if (says(b, "limits")) {
+	if (has_field(b, "limits")) {
 		t->limits = new.limits;
 		t->limits_set = new.limits_set;
 	}
-	if (says(b, "env") && replace_env(t, &new, err) < 0)
+	if (has_field(b, "env") && replace_env(t, &new, err) < 0)
 		return -1;
-	return says(b, "policy") ? take_policy(b, t, err) : 0;
+	return has_field(b, "policy") ? parse_policy(b, t, err) : 0;
 }
 
 int v1_update_template(struct api_call *c, struct err *err)
@@ -179,7 +179,7 @@ int v1_update_template(struct api_call *c, struct err *err)
 	json_t *b;
 
 	if (api_body(c, fields, &b, err) < 0 ||
-	    template_change(c->engine, &c->who, c->params[0], edit, b, err) < 0)
+	    template_change(c->engine, &c->who, c->params[0], update_fields, b, err) < 0)
 		return -1;
 	return reply_template(c, 200, c->params[0], NULL, err);
 }
@@ -197,9 +197,9 @@ int v1_delete_template(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-/* ---- of a snapshot --------------------------------------------------------------------------- */
+/* ---- from a snapshot ------------------------------------------------------------------------- */
 
-static int need(const char *name, const char *value, struct err *err)
+static int require(const char *name, const char *value, struct err *err)
 {
 	return value && *value ? 0 : err_set(err, ERR_INVALID, "%s: missing", name);
 }
@@ -217,16 +217,16 @@ int v1_create_template(struct api_call *c, struct err *err)
 	if (api_body(c, fields, &b, err) < 0 || api_str(b, "name", &name, err) < 0 ||
 	    api_str(b, "snapshot", &snapshot, err) < 0 ||
 	    api_str(b, "tenant", &who.tenant, err) < 0 || api_take_spec(b, &over, err) < 0 ||
-	    take_policy(b, &over, err) < 0 || need("name", name, err) < 0 ||
-	    need("snapshot", snapshot, err) < 0 ||
+	    parse_policy(b, &over, err) < 0 || require("name", name, err) < 0 ||
+	    require("snapshot", snapshot, err) < 0 ||
 	    template_promote(c->engine, &who, name, snapshot, &over, err) < 0)
 		return -1;
 	return reply_template(c, 201, name, NULL, err);
 }
 
-/* ---- of an archive --------------------------------------------------------------------------- */
+/* ---- from an archive ------------------------------------------------------------------------- */
 
-/* What the bytes are they tell themselves. This is so that no form of a browser comes this far. */
+/* The format is detected from the content. This check only keeps out forms of browsers. */
 static int check_type(struct api_call *c, struct err *err)
 {
 	static const char *const types[] = { "application/x-tar",   "application/gzip",
@@ -239,17 +239,18 @@ static int check_type(struct api_call *c, struct err *err)
 		if (len == strlen(types[i]) && strncasecmp(type, types[i], len) == 0)
 			return 0;
 	err_set(err, ERR_INVALID,
-		"Content-Type: application/x-tar, gzip, zstd, x-xz, x-bzip2 or octet-stream");
+		"Content-Type: must be application/x-tar, gzip, zstd, x-xz, x-bzip2 or "
+		"octet-stream");
 	err->sys = EMEDIUMTYPE;
 	return -1;
 }
 
-static int take_format(struct api_call *c, bool *ret, struct err *err)
+static int parse_format(struct api_call *c, bool *ret, struct err *err)
 {
 	const char *format = http_query(c->rq, "format");
 
 	if (format && strcmp(format, "oci") != 0 && strcmp(format, "rootfs") != 0)
-		return err_set(err, ERR_INVALID, "format: \"rootfs\" or \"oci\"");
+		return err_set(err, ERR_INVALID, "format: must be \"rootfs\" or \"oci\"");
 	*ret = format && strcmp(format, "oci") == 0;
 	return 0;
 }
@@ -259,13 +260,13 @@ static int fill(void *arg, int fd, struct err *err)
 	return template_build_fill(arg, fd, err);
 }
 
-/* Only what came to its end is made a template. */
+/* Only a complete upload becomes a template. */
 int v1_upload_template(struct api_call *c, struct err *err)
 {
 	auto_call(template_build_free) struct template_build *b = NULL;
 	bool oci = false, wants_root;
 
-	if (check_type(c, err) < 0 || take_format(c, &oci, err) < 0 ||
+	if (check_type(c, err) < 0 || parse_format(c, &oci, err) < 0 ||
 	    template_build_new(c->engine, c->params[0], oci, &b, err) < 0 ||
 	    pipe_stream_in(c, fill, b, err) < 0 || template_build_commit(b, c->who.actor, err) < 0)
 		return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A terminal over a WebSocket. The command is one like any other and knows nothing of who looks at
- * it: sockets come and go, and each says from which byte of the output on it wants to see. A full
- * log waits for every socket, so that a slow one slows the command and takes no memory here. */
+/* A terminal over a WebSocket. The command is an ordinary one and independent of its sockets: each
+ * socket chooses the output offset where it starts. A full log waits for every socket, so a slow
+ * one slows the command and takes no memory here. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,14 +17,14 @@
 
 enum {
 	MESSAGE_MAX = 1 << 20,
-	TAIL = 64 << 10, /* of the output, for one who says nothing else */
+	TAIL = 64 << 10, /* bytes of output sent by default */
 	PIECE = 64 << 10,
-	INPUT_MAX = 256 << 10, /* waiting for the command: then nothing more is read */
+	INPUT_MAX = 256 << 10, /* pending input, above which the socket is not read */
 	TEXT_MAX = 1024,
-	LOOK_MS = 500, /* how often to look whether the service ends */
-	FED_MIN_MS = 1, /* ... and whether input was taken */
+	LOOK_MS = 500, /* interval of checks for a shutdown */
+	FED_MIN_MS = 1, /* interval of checks for accepted input */
 	FED_MAX_MS = 16,
-	END_MS = 2000, /* for the last words of both sides */
+	END_MS = 2000, /* time for the closing handshake */
 	SIDE_MAX = 65535,
 };
 
@@ -36,42 +36,40 @@ struct tty {
 	struct api_call *c;
 	struct exec_handle *x;
 	struct ws *ws;
-	int wake; /* eventfd: there is output, or the end */
-	bool fresh; /* the command was started for this socket */
+	int wake; /* eventfd: output or the end is available */
+	bool fresh; /* this socket started the command */
 	uint64_t at; /* sent so far */
-	bool over; /* how it ended was said */
-	bool blocked; /* the socket takes no more */
-	char *input; /* not taken yet */
+	bool over; /* `exit` was sent */
+	bool blocked; /* the socket's buffer is full */
+	char *input; /* input that the command has not read */
 	size_t input_len, input_capacity;
-	int pause_ms; /* until the next look whether it was */
-	char buf[PIECE]; /* of the message under way */
+	int pause_ms; /* time until the next check of the input */
+	char buf[PIECE]; /* offset in the current message */
 };
 
-/* ---- what is wanted ---------------------------------------------------------------------------
- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 struct wish {
-	const char *exec; /* NULL: a new one */
-	int64_t offset; /* -1: the tail */
+	const char *exec; /* NULL: start a new one */
+	int64_t offset; /* -1: the tail of the output */
 	struct exec_opts want;
 };
 
-static int check_wish(struct api_call *c, const struct wish *w, struct err *err)
+static int check_request(struct api_call *c, const struct wish *w, struct err *err)
 {
 	static const char *const of_new[] = { "command", "cwd", "user", NULL };
 
 	for (size_t i = 0; w->exec && of_new[i]; i++)
 		if (http_query(c->rq, of_new[i]))
-			return err_set(err, ERR_INVALID, "%s: not for a command that runs",
-				       of_new[i]);
+			return err_set(err, ERR_INVALID, "%s: not allowed with exec", of_new[i]);
 	if (!w->exec && w->offset >= 0)
-		return err_set(err, ERR_INVALID, "offset: only with exec");
+		return err_set(err, ERR_INVALID, "offset: only allowed with exec");
 	if (w->exec && !http_query(c->rq, "cols") != !http_query(c->rq, "rows"))
-		return err_set(err, ERR_INVALID, "cols and rows: both, or neither");
+		return err_set(err, ERR_INVALID, "cols and rows: pass both or neither");
 	return 0;
 }
 
-static int take_wish(struct api_call *c, struct wish *ret, struct err *err)
+static int parse_request(struct api_call *c, struct wish *ret, struct err *err)
 {
 	static const char *const shell[] = { "bash", "-l", NULL };
 	struct wish w = { .exec = http_query(c->rq, "exec"), .offset = -1 };
@@ -80,7 +78,7 @@ static int take_wish(struct api_call *c, struct wish *ret, struct err *err)
 	if (api_query_int(c, "cols", 1, SIDE_MAX, &cols, err) < 0 ||
 	    api_query_int(c, "rows", 1, SIDE_MAX, &rows, err) < 0 ||
 	    api_query_int(c, "offset", 0, INT64_MAX, &w.offset, err) < 0 ||
-	    check_wish(c, &w, err) < 0)
+	    check_request(c, &w, err) < 0)
 		return -1;
 	w.want = (struct exec_opts){ .text = http_query(c->rq, "command"),
 				     .cwd = http_query(c->rq, "cwd"),
@@ -102,11 +100,9 @@ static int take_wish(struct api_call *c, struct wish *ret, struct err *err)
 	return 0;
 }
 
-/* ---- where to begin ---------------------------------------------------------------------------
- */
+/* ---- start of the output --------------------------------------------------------------------- */
 
-/* Output that was cut somewhere makes sense from the next line on; else from a sequence of control
- * characters, or at least from a character. */
+/* Starts truncated output at a line, otherwise at an escape sequence, otherwise at a character. */
 static size_t safe_cut(const char *bytes, size_t len)
 {
 	const char *line = memchr(bytes, '\n', len), *escape = memchr(bytes, '\033', len);
@@ -121,7 +117,7 @@ static size_t safe_cut(const char *bytes, size_t len)
 	return n;
 }
 
-/* Held first, so that it is still there when it is read. */
+/* Locks the position first, so that the output is still there when it is read. */
 static int begin_at_tail(struct tty *t, struct err *err)
 {
 	uint64_t start, end;
@@ -150,7 +146,7 @@ static int begin_at(struct tty *t, uint64_t offset, struct err *err)
 	t->at = offset;
 	if (offset >= start && offset <= end)
 		return 0;
-	err_set(err, ERR_LIMIT, "offset: there is output from %llu to %llu",
+	err_set(err, ERR_LIMIT, "offset: output exists from %llu to %llu",
 		(unsigned long long)start, (unsigned long long)end);
 	err->sys = ERANGE;
 	return -1;
@@ -167,7 +163,7 @@ static int attach(struct tty *t, const struct wish *w, struct err *err)
 	return w->offset < 0 ? begin_at_tail(t, err) : begin_at(t, (uint64_t)w->offset, err);
 }
 
-/* A program or directory that is not there is not what the path of the request names. */
+/* A missing program or directory is a 400, because the path of the request names neither. */
 static int start(struct tty *t, const struct wish *w, struct err *err)
 {
 	enum session_outcome outcome = SESSION_REUSED;
@@ -187,8 +183,7 @@ static int start(struct tty *t, const struct wish *w, struct err *err)
 	return 0;
 }
 
-/* ---- to the socket ----------------------------------------------------------------------------
- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void send_text(struct tty *t, struct json_out *j)
 {
@@ -206,7 +201,7 @@ static void send_text(struct tty *t, struct json_out *j)
 	}
 }
 
-/* Where in the output the next byte is; first of all also whose. */
+/* Sends `place`; the first one has the exec_id. */
 static void send_place(struct tty *t, const char *exec)
 {
 	struct json_out j;
@@ -239,10 +234,10 @@ static void send_exit(struct tty *t)
 	send_text(t, &j);
 }
 
-/* The next message; false: there is none yet. */
+/* Builds the next message; false: none yet. */
 static bool send_next(struct tty *t)
 {
-	bool ended = exec_has_ended(t->x); /* before reading: nothing comes after it */
+	bool ended = exec_has_ended(t->x); /* check before reading, so nothing is missed */
 	uint64_t start, end;
 	struct err err;
 	size_t n = 0;
@@ -250,11 +245,11 @@ static bool send_next(struct tty *t)
 	if (exec_read(t->x, GUEST_EXEC_OUT, t->at, t->buf, PIECE, 0, &n, &err) < 0) {
 		exec_output_range(t->x, GUEST_EXEC_OUT, &start, &end);
 		if (err.code != ERR_LIMIT || err.sys != ERANGE || start <= t->at) {
-			ws_close(t->ws, WS_INTERNAL, "the output cannot be read");
+			ws_close(t->ws, WS_INTERNAL, "cannot read the output");
 			t->over = true;
 			return true;
 		}
-		t->at = start; /* what is between is gone */
+		t->at = start; /* output was discarded in between */
 		send_place(t, NULL);
 		return true;
 	}
@@ -266,8 +261,8 @@ static bool send_next(struct tty *t)
 	return n || ended;
 }
 
-/* What the socket took the command may write again. -1: it is over, or he is gone. */
-static int push(struct tty *t)
+/* Lets the command write as much as the socket accepted. -1: done or disconnected. */
+static int send_pending(struct tty *t)
 {
 	struct err ignored;
 	int r;
@@ -285,8 +280,7 @@ static int push(struct tty *t)
 	return r < 0 ? -1 : 0;
 }
 
-/* ---- from the socket --------------------------------------------------------------------------
- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
 static int keep_input(struct tty *t, const void *data, size_t len)
 {
@@ -306,7 +300,7 @@ static void drop_input(struct tty *t)
 	t->input_len = t->input_capacity = 0;
 }
 
-/* What a command does not want to read is nobody's, as with any terminal. */
+/* Input that the command never reads is dropped, as with any terminal. */
 static void feed(struct tty *t)
 {
 	struct err err;
@@ -329,7 +323,7 @@ static void feed(struct tty *t)
 /* {"resize": {"cols": N, "rows": N}} */
 static int take_resize(const char *text, size_t len, int64_t *cols, int64_t *rows, struct err *err)
 {
-	json_error_t wrong = { .text = "nested too deeply" };
+	json_error_t wrong = { .text = "JSON nested too deeply" };
 	json_t *v = body_is_shallow(text, len)
 			    ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &wrong)
 			    : NULL;
@@ -339,15 +333,18 @@ static int take_resize(const char *text, size_t len, int64_t *cols, int64_t *row
 	if (!v)
 		err_set(err, ERR_INVALID, "not JSON: %.80s", wrong.text);
 	else if (json_object_size(v) != 1 || json_object_size(size) != 2)
-		err_set(err, ERR_INVALID, "only {\"resize\":{\"cols\",\"rows\"}} is known");
+		err_set(err, ERR_INVALID,
+			"unknown message; only {\"resize\":{\"cols\",\"rows\"}} is supported");
 	else if (api_int(size, "cols", 1, SIDE_MAX, cols, err) == 0 &&
 		 api_int(size, "rows", 1, SIDE_MAX, rows, err) == 0)
-		r = *cols && *rows ? 0 : err_set(err, ERR_INVALID, "cols and rows are needed");
+		r = *cols && *rows
+			    ? 0
+			    : err_set(err, ERR_INVALID, "resize: cols and rows are required");
 	json_decref(v);
 	return r;
 }
 
-static int hear(struct tty *t, const char *text, size_t len)
+static int handle_message(struct tty *t, const char *text, size_t len)
 {
 	int64_t cols = 0, rows = 0;
 	struct err err;
@@ -360,18 +357,18 @@ static int hear(struct tty *t, const char *text, size_t len)
 	return 0;
 }
 
-static bool listens(const struct tty *t)
+static bool wants_input(const struct tty *t)
 {
 	return t->input_len < INPUT_MAX;
 }
 
-/* -1: no more comes. */
-static int pull(struct tty *t)
+/* -1: no more input. */
+static int read_pending(struct tty *t)
 {
 	const void *data;
 	size_t len;
 
-	while (listens(t)) {
+	while (wants_input(t)) {
 		switch (ws_read(t->ws, &data, &len)) {
 		case WS_BINARY:
 			if (keep_input(t, data, len) < 0) {
@@ -381,7 +378,7 @@ static int pull(struct tty *t)
 			feed(t);
 			break;
 		case WS_TEXT:
-			if (hear(t, data, len) < 0)
+			if (handle_message(t, data, len) < 0)
 				return -1;
 			break;
 		case WS_NOTHING:
@@ -395,8 +392,7 @@ static int pull(struct tty *t)
 	return 0;
 }
 
-/* ---- both -------------------------------------------------------------------------------------
- */
+/* ---- loop ------------------------------------------------------------------------------------ */
 
 static void on_news(void *arg)
 {
@@ -407,26 +403,26 @@ static void on_news(void *arg)
 
 static short events_of(const struct tty *t)
 {
-	if (listens(t) && t->blocked)
+	if (wants_input(t) && t->blocked)
 		return POLLIN | POLLOUT | POLLRDHUP;
-	if (listens(t))
+	if (wants_input(t))
 		return POLLIN | POLLRDHUP;
 	if (t->blocked)
 		return POLLOUT | POLLRDHUP;
 	return POLLRDHUP;
 }
 
-/* -1: it is of no use to go on. */
+/* -1: stop. */
 static int wait_for_news(struct tty *t)
 {
 	struct pollfd p[] = { { .fd = ws_fd(t->ws), .events = events_of(t) },
 			      { .fd = t->wake, .events = POLLIN } };
-	int keep = ws_keep(t->ws, clock_mono_us() / 1000, listens(t));
+	int keep = ws_keep(t->ws, clock_mono_us() / 1000, wants_input(t));
 	int wait = keep < LOOK_MS ? keep : LOOK_MS;
 	uint64_t told;
 
 	if (keep < 0) {
-		ws_close(t->ws, WS_POLICY, "no answer to pings");
+		ws_close(t->ws, WS_POLICY, "no response to pings");
 		return -1;
 	}
 	if (t->input_len && t->pause_ms < wait)
@@ -435,12 +431,12 @@ static int wait_for_news(struct tty *t)
 		return -1;
 	if (p[1].revents)
 		(void)!read(t->wake, &told, sizeof(told));
-	/* with something left to read before it, the end is found by reading */
-	return !listens(t) && (p[0].revents & (POLLRDHUP | POLLHUP | POLLERR)) ? -1 : 0;
+	/* if input is pending, reading finds the end */
+	return !wants_input(t) && (p[0].revents & (POLLRDHUP | POLLHUP | POLLERR)) ? -1 : 0;
 }
 
-/* He may have gone right after his last words: they count. */
-static void feed_last(struct tty *t)
+/* The client may disconnect right after its last message, which still counts. */
+static void feed_rest(struct tty *t)
 {
 	int64_t until_us = clock_mono_us() + (int64_t)END_MS * 1000;
 
@@ -451,33 +447,34 @@ static void feed_last(struct tty *t)
 	}
 }
 
-static void converse(struct tty *t)
+static void run_loop(struct tty *t)
 {
 	exec_notify(t->x, on_news, t);
 	send_place(t, exec_get_id(t->x));
 	for (;;) {
 		if (api_is_draining(t->c->api)) {
-			ws_close(t->ws, WS_GOING_AWAY, "the service ends; the command goes on");
+			ws_close(t->ws, WS_GOING_AWAY,
+				 "service is shutting down; the command keeps running");
 			break;
 		}
 		if (!api_key_holds(t->c)) {
-			ws_close(t->ws, WS_POLICY, "the key is not good any more");
+			ws_close(t->ws, WS_POLICY, "the API key was revoked or has expired");
 			break;
 		}
-		if (pull(t) < 0)
+		if (read_pending(t) < 0)
 			break;
 		feed(t);
-		if (push(t) < 0 || wait_for_news(t) < 0)
+		if (send_pending(t) < 0 || wait_for_news(t) < 0)
 			break;
 	}
 	exec_notify(t->x, NULL, NULL);
-	exec_hold_output(t->x, UINT64_MAX, UINT64_MAX); /* nobody waits for him any more */
+	exec_hold_output(t->x, UINT64_MAX, UINT64_MAX); /* stop waiting for this client */
 	ws_end(t->ws, END_MS);
-	feed_last(t);
+	feed_rest(t);
 }
 
-/* Nobody has been told of a command whose socket could not be had. */
-static void abandon(struct tty *t)
+/* The client never learned of this command if the handshake failed, so kill it. */
+static void kill_unused(struct tty *t)
 {
 	struct err ignored;
 
@@ -499,7 +496,7 @@ static int open_tty(struct tty *t, const struct wish *w, struct err *err)
 	if (ws_accept(t->c->rq, offered && len == sizeof(protocol) - 1 ? protocol : NULL,
 		      MESSAGE_MAX, &t->ws, err) == 0)
 		return 0;
-	abandon(t);
+	kill_unused(t);
 	return -1;
 }
 
@@ -520,10 +517,11 @@ int v1_open_tty(struct api_call *c, struct err *err)
 	struct tty *t;
 	struct wish w;
 
-	if (ws_check(c->rq, err) < 0 || take_wish(c, &w, err) < 0)
+	if (ws_check(c->rq, err) < 0 || parse_request(c, &w, err) < 0)
 		return -1;
 	if (api_is_draining(c->api))
-		return err_set(err, ERR_UNAVAILABLE, "the service is about to end");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "service is shutting down; reconnect in a few seconds");
 	t = calloc(1, sizeof(*t));
 	if (t) {
 		t->c = c;
@@ -533,6 +531,6 @@ int v1_open_tty(struct api_call *c, struct err *err)
 		return err_sys(err, ENOMEM, "terminal");
 	if (open_tty(t, &w, err) < 0)
 		return -1;
-	converse(t);
+	run_loop(t);
 	return 0;
 }
