@@ -3,15 +3,11 @@
  *
  * Every call blocks, and any number of threads may use one struct lodge at once. Calls return 0, or
  * -1: then lodge_last_error(), lodge_last_code() and lodge_last_errno() of the same thread say why,
- * and the results are unchanged.
- *
- * Structs grow at their end in later versions:
- * - a struct that the caller fills begins with `size`, its sizeof. 0 or NULL in any other member
- *   means the default. Where such a struct is an argument, NULL is allowed unless a comment says
- *   otherwise.
- * - the library allocates what a call returns through a pointer to a pointer; one lodge_free()
- * frees it with everything it points to. Texts in it are never NULL; "" means none. Times are
- *   milliseconds since 1970, 0 means none.
+ * and the results are unchanged. Structs grow at their end in later versions:
+ * - a struct that the caller fills begins with `size`, its sizeof. 0 or NULL in other members
+ *   means the default. NULL instead of such a struct is allowed unless a comment forbids it.
+ * - one lodge_free() frees what a call returns through a pointer to a pointer, with all it points
+ *   to. Texts in it are never NULL; "" means none. Times are milliseconds since 1970, 0: none.
  *
  * Sessions outlive the struct lodge and the process. The library starts a lodge-keeper with
  * posix_spawn and a few threads that block all signals; it never forks, prints or exits. */

@@ -476,4 +476,11 @@ static inline const char *in_scratch(const char *name)
 	snprintf(p, sizeof(paths[0]), "%s/%s", scratch, name);
 	return p;
 }
+
+static inline uint32_t send_signal(int signo, uint32_t scope)
+{
+	struct agent_signal s = { oc.exec, signo, scope };
+
+	return call(AGENT_SIGNAL, &s, sizeof(s));
+}
 #endif

@@ -140,4 +140,15 @@ static inline void find_keeper(void)
 		why_not = "needs root";
 }
 
+static inline size_t depth_of(const char *name)
+{
+	char ids[KEEPER_LAYERS_MAX][STORE_ID];
+	struct store_session r;
+	size_t n = 0;
+
+	if (look(name, &r) < 0 || layers_list_deep_stack(engine, r.layer, ids, &n, &err) < 0)
+		return 0;
+	return n;
+}
+
 #endif

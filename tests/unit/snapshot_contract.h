@@ -408,17 +408,6 @@ static void settling_happens_in_the_background(void)
 
 /* ---- deep stacks ----------------------------------------------------------------------------- */
 
-static size_t depth_of(const char *name)
-{
-	char ids[KEEPER_LAYERS_MAX][STORE_ID];
-	struct store_session r;
-	size_t n = 0;
-
-	if (look(name, &r) < 0 || layers_list_deep_stack(engine, r.layer, ids, &n, &err) < 0)
-		return 0;
-	return n;
-}
-
 /* Adds a layer: the sandbox cannot take it over while a snapshot names it. */
 static bool deepen(const char *name, int i, struct store_snapshot *ret)
 {

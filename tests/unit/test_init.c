@@ -167,13 +167,6 @@ static void later_output_of_a_survivor_is_kept(void)
 	CHECK(p.state == AGENT_EXITED);
 }
 
-static uint32_t send_signal(int signo, uint32_t scope)
-{
-	struct agent_signal s = { oc.exec, signo, scope };
-
-	return call(AGENT_SIGNAL, &s, sizeof(s));
-}
-
 static void signals_reach_group_process_and_tree(void)
 {
 	const struct want w = { .flags = AGENT_BASH | AGENT_ATTACHED,
@@ -422,25 +415,6 @@ static void a_file_limit_is_told(void)
 	CHECK(oc.exit.signal == SIGXFSZ && (oc.exit.hits & AGENT_HIT_FILE));
 }
 
-static void the_table_lists_and_forgets(void)
-{
-	uint32_t req, n = 0;
-	struct agent_proc p;
-
-	CHECK(begin(&(struct want){ .argv = ARGV("sleep", "20") }) == AGENT_STARTED);
-	CHECK(call_ref(AGENT_FORGET, oc.exec) == AGENT_ERROR && error_code() == ERR_CONFLICT);
-	req = transmit(cl.sock, AGENT_LIST, NULL, 0, NULL, 0);
-	for (;;) {
-		CHECK(receive(cl.sock, &reply, WAIT_MS) && reply.h.req == req);
-		if (reply.h.type == AGENT_OK)
-			break;
-		memcpy(&p, reply.body, sizeof(p));
-		n += p.exec == oc.exec && p.state == AGENT_RUNNING;
-	}
-	CHECK(n == 1);
-	CHECK(send_signal(SIGKILL, AGENT_TO_TREE) == AGENT_OK);
-}
-
 static void a_full_table_gives_up_the_oldest(void)
 {
 	for (int i = 0; i < AGENT_EXECS_MAX + 20; i++) {
@@ -594,7 +568,6 @@ static void all(void)
 	RUN(a_reader_that_dies_lets_the_command_go_on);
 	RUN(a_log_that_cannot_grow_never_blocks_the_command);
 	RUN(a_file_limit_is_told);
-	RUN(the_table_lists_and_forgets);
 	RUN(a_big_environment_arrives);
 	RUN(bad_messages_are_refused_and_do_no_harm);
 	RUN(a_short_message_ends_only_its_connection);

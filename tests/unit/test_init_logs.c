@@ -219,6 +219,25 @@ static void input_of_the_dead_goes_in_first(void)
 	CHECK_STR(oc.out, "131077\n");
 }
 
+static void the_table_lists_and_forgets(void)
+{
+	uint32_t req, n = 0;
+	struct agent_proc p;
+
+	CHECK(begin(&(struct want){ .argv = ARGV("sleep", "20") }) == AGENT_STARTED);
+	CHECK(call_ref(AGENT_FORGET, oc.exec) == AGENT_ERROR && error_code() == ERR_CONFLICT);
+	req = transmit(cl.sock, AGENT_LIST, NULL, 0, NULL, 0);
+	for (;;) {
+		CHECK(receive(cl.sock, &reply, WAIT_MS) && reply.h.req == req);
+		if (reply.h.type == AGENT_OK)
+			break;
+		memcpy(&p, reply.body, sizeof(p));
+		n += p.exec == oc.exec && p.state == AGENT_RUNNING;
+	}
+	CHECK(n == 1);
+	CHECK(send_signal(SIGKILL, AGENT_TO_TREE) == AGENT_OK);
+}
+
 static void a_number_is_used_once(void)
 {
 	const struct want sleeper = { .argv = ARGV("sleep", "20") };
@@ -363,6 +382,7 @@ int main(void)
 	RUN(a_full_ring_does_not_wait_for_the_dead);
 	RUN(output_that_just_fits_is_complete);
 	RUN(input_of_the_dead_goes_in_first);
+	RUN(the_table_lists_and_forgets);
 	RUN(a_number_is_used_once);
 	RUN(side_numbers_do_not_count);
 	RUN(a_job_has_no_logs_but_its_reason);
