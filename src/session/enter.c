@@ -13,7 +13,7 @@
 #include "admit/quota.h"
 #include "session/single_flight.h"
 #include "session/capacity.h"
-#include "session/change.h"
+#include "session/pause.h"
 #include "session/hibernate.h"
 #include "session/resume.h"
 #include "session/session.h"

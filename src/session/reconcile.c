@@ -15,7 +15,7 @@
 #include "machine/machine.h"
 #include "machine/machine_pump.h"
 #include "session/capacity.h"
-#include "session/change.h"
+#include "session/pause.h"
 #include "session/destroy.h"
 #include "session/hibernate.h"
 #include "session/probe.h"
@@ -121,7 +121,7 @@ static int take_up(struct session *n, struct err *err)
 }
 
 /* One that is paused cannot answer: it runs for this moment. */
-static int machine_adopt(struct session *n, struct err *err)
+static int reconcile_adopt(struct session *n, struct err *err)
 {
 	struct err later;
 	int r;
@@ -147,7 +147,7 @@ static int is_dead(struct session *n, struct err *err)
 		pthread_mutex_unlock(&n->machine->mutex);
 		return machine_is_gone(n->machine);
 	}
-	if (machine_adopt(n, err) == 0)
+	if (reconcile_adopt(n, err) == 0)
 		return 0;
 	return err->code == ERR_NOT_FOUND ? 1 : -1;
 }
