@@ -124,7 +124,8 @@ int api_key_retire(struct engine *e, const char *actor, const struct store_key *
 		r = api_key_has_admin(e, k->id, &other, err);
 	if (r == 0)
 		r = other ? api_key_remove(e, actor, k, err)
-			  : err_set(err, ERR_CONFLICT, "it is the last key of scope \"admin\"");
+			  : err_set(err, ERR_CONFLICT,
+				    "cannot remove the last key with scope \"admin\"");
 	name_unlock(&lock);
 	return r;
 }

@@ -24,7 +24,7 @@ int session_extend(struct engine *e, const struct caller *who, const struct sess
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 
 	if (ms < 0)
-		return err_set(err, ERR_INVALID, "ms: negative");
+		return err_set(err, ERR_INVALID, "ms: must not be negative");
 	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
 	    session_require_active(n, "extend", err) < 0 ||
 	    store_session_copy(&n->rec, &s, err) < 0)
@@ -113,7 +113,7 @@ static int patch_times(struct engine *e, const struct session_patch *p,
 
 	if ((p->idle_timeout_ms && *p->idle_timeout_ms <= 0) ||
 	    (p->max_lifetime_ms && *p->max_lifetime_ms <= 0))
-		return err_set(err, ERR_INVALID, "%s: not positive",
+		return err_set(err, ERR_INVALID, "%s: must be positive",
 			       p->idle_timeout_ms && *p->idle_timeout_ms <= 0 ? "idle_timeout_ms"
 									      : "max_lifetime_ms");
 	if (p->idle_timeout_ms)

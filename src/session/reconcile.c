@@ -24,7 +24,7 @@
 #include "session/session_spec.h"
 
 static const struct session_cause_opts interrupted = { SESSION_CAUSE_INTERRUPTED,
-						       "the engine ended in the middle of it",
+						       "interrupted because lodge stopped",
 						       "lodge" };
 
 static int fail(struct session *n, struct err *err)
@@ -154,8 +154,8 @@ static int is_dead(struct session *n, struct err *err)
 
 static int settle_live(struct session *n, struct err *err)
 {
-	static const struct session_cause_opts gone = { SESSION_CAUSE_GONE,
-							"its sandbox ended by itself", "lodge" };
+	static const struct session_cause_opts gone = { SESSION_CAUSE_GONE, "its sandbox exited",
+							"lodge" };
 	int dead = is_dead(n, err);
 
 	if (dead < 0)

@@ -140,7 +140,7 @@ int resume_restored(struct session *n, struct resume_result *ret, struct err *er
 	uint64_t began_us = clock_mono_us();
 	struct err second;
 
-	progress_report(n->engine, n->id, "running", "sandbox", "making the sandbox", 1, 2);
+	progress_report(n->engine, n->id, "running", "sandbox", "starting the sandbox", 1, 2);
 	if (start(n, ret, err) == 0) {
 		histogram_add(&n->engine->metrics.started[ret->source], clock_mono_us() - began_us);
 		hook_crash("wake:ready");

@@ -30,7 +30,7 @@ static int check_text(const char *field, const char *text, size_t size, struct e
 
 static int check_time(const char *field, int64_t ms, struct err *err)
 {
-	return ms < 0 ? err_set(err, ERR_INVALID, "%s: negative", field) : 0;
+	return ms < 0 ? err_set(err, ERR_INVALID, "%s: must not be negative", field) : 0;
 }
 
 static int check_keys(const struct session_opts *w, struct err *err)
@@ -314,7 +314,7 @@ static int set_new(struct session_opts *w, const struct policy_rules *r, struct 
 
 	if (p->max_active_per_user && !w->user)
 		return err_set(err, ERR_INVALID,
-			       "user: missing, and policy \"%s\" counts the sessions of each",
+			       "user: required, because policy \"%s\" limits sessions per user",
 			       p->name);
 	w->idle_timeout_ms = policy_rules_clamp_ms(w->idle_timeout_ms, p->idle_timeout_ms);
 	w->max_lifetime_ms = policy_rules_clamp_ms(w->max_lifetime_ms, p->max_lifetime_ms);

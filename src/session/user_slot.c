@@ -34,7 +34,7 @@ static int replace_others(struct engine *e, const struct caller *who,
 			  const char *id, size_t excess, struct err *err)
 {
 	static const struct session_cause_opts replaced = {
-		SESSION_CAUSE_REPLACED, "another session of its user took its place", "lodge"
+		SESSION_CAUSE_REPLACED, "replaced by another session of its user", "lodge"
 	};
 
 	for (size_t i = 0; excess > 0 && i < l->count; i++) {
@@ -74,8 +74,8 @@ int user_slot_free_one(struct engine *e, const struct caller *who, const struct 
 	for (size_t i = 0; i < l.count; i++)
 		others += !leads_to(w, id, &l.items[i]);
 	if (others >= w->max_active_per_user && w->on_exceed == SESSION_EXCEED_REFUSE)
-		r = err_set(err, ERR_LIMIT, "user %s has %zu active sessions, and may have %u",
-			    w->user, others, w->max_active_per_user);
+		r = err_set(err, ERR_LIMIT, "user %s has %zu active sessions (limit %u)", w->user,
+			    others, w->max_active_per_user);
 	else if (others >= w->max_active_per_user)
 		r = replace_others(e, who, &l, w, id, others - w->max_active_per_user + 1, err);
 	store_session_list_fini(&l);
