@@ -4,31 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/audit.h"
 #include "engine/internal.h"
 #include "engine/name_lock.h"
-
-static int append(struct store *st, int64_t now, const char *tenant, const char *kind,
-		  const char *actor, const char *text, struct err *err)
-{
-	struct store_event ev = { .cause.at = now };
-
-	snprintf(ev.tenant, sizeof(ev.tenant), "%s", tenant);
-	snprintf(ev.kind, sizeof(ev.kind), "%s", kind);
-	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
-	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", actor);
-	snprintf(ev.cause.text, sizeof(ev.cause.text), "%s", text);
-	return store_event_append(st, &ev, err);
-}
-
-int audit_write(struct engine *e, const char *tenant, const char *kind, const char *actor,
-		const char *text, struct err *err)
-{
-	int r = -1;
-
-	WITH_STORE(e, st)
-	r = append(st, engine_now(e), tenant, kind, actor, text, err);
-	return r;
-}
 
 /* The event comes first: of a key that works there is always one. */
 int api_key_add(struct engine *e, const char *actor, struct store_key *k, struct err *err)
@@ -41,7 +19,7 @@ int api_key_add(struct engine *e, const char *actor, struct store_key *k, struct
 	k->created_at = engine_now(e);
 	snprintf(text, sizeof(text), "key %s (%.128s)", k->id, k->scopes);
 	WITH_STORE(e, st)
-	r = append(st, k->created_at, k->tenant, "key_add", actor, text, err) < 0
+	r = audit_append(st, k->created_at, k->tenant, "key_add", actor, text, err) < 0
 		    ? -1
 		    : store_key_add(st, k, err);
 	return r;
@@ -112,7 +90,8 @@ int api_key_remove(struct engine *e, const char *actor, const struct store_key *
 	{
 		r = store_key_remove(st, k->id, err);
 		if (r == 0)
-			r = append(st, engine_now(e), k->tenant, "key_remove", actor, text, err);
+			r = audit_append(st, engine_now(e), k->tenant, "key_remove", actor, text,
+					 err);
 	}
 	return r;
 }
@@ -145,7 +124,8 @@ int api_key_retire(struct engine *e, const char *actor, const struct store_key *
 		r = api_key_has_admin(e, k->id, &other, err);
 	if (r == 0)
 		r = other ? api_key_remove(e, actor, k, err)
-			  : err_set(err, ERR_CONFLICT, "it is the last key of scope \"admin\"");
+			  : err_set(err, ERR_CONFLICT,
+				    "cannot remove the last key with scope \"admin\"");
 	name_unlock(&lock);
 	return r;
 }

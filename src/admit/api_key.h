@@ -23,8 +23,4 @@ int api_key_retire(struct engine *e, const char *actor, const struct store_key *
 int api_key_has_admin(struct engine *e, const char *but, bool *ret, struct err *err);
 bool api_key_is_expired(struct engine *e, const struct store_key *k); /* it has expired */
 
-/* Something that goes with no session; tenant "": nobody's. */
-int audit_write(struct engine *e, const char *tenant, const char *kind, const char *actor,
-		const char *text, struct err *err);
-
 #endif

@@ -12,6 +12,7 @@
 #include "engine/name_lock.h"
 #include "sandbox/template/template_json.h"
 #include "sandbox/template/template.h"
+#include "engine/audit.h"
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 

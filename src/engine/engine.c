@@ -28,6 +28,16 @@ int64_t engine_changes(struct engine *e)
 	return n;
 }
 
+int engine_events(struct engine *e, int64_t since, const char *tenant, const char *session,
+		  unsigned limit, struct store_event_list *ret, struct err *err)
+{
+	int r = -1;
+
+	WITH_STORE(e, st)
+	r = store_event_since(st, since, tenant, session, limit, ret, err);
+	return r;
+}
+
 void engine_wake_timers(struct engine *e)
 {
 	pthread_mutex_lock(&e->mutex);

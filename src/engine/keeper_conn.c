@@ -184,7 +184,7 @@ int keeper_conn_wait_job(struct engine *e, const char *name, uint64_t *ret_bytes
 			return -1;
 	} while (job.state == KEEPER_JOB_RUNNING && pause_until(until, &us));
 	if (job.state != KEEPER_JOB_DONE)
-		return err_set(err, ERR_UNAVAILABLE, "job %s of the keeper was interrupted", name);
+		return err_set(err, ERR_UNAVAILABLE, "keeper job %s was interrupted", name);
 	if (ret_bytes)
 		*ret_bytes = job.bytes;
 	return 0;
@@ -242,7 +242,7 @@ int keeper_conn_list(struct engine *e, struct keeper_listing *ret, struct err *e
 	keeper_conn_unlock(e);
 	if (r != 0) {
 		keeper_listing_fini(&l);
-		return r < 0 ? -1 : err_sys(err, ENOMEM, "list of the keeper");
+		return r < 0 ? -1 : err_sys(err, ENOMEM, "keeper listing");
 	}
 	if (l.count > 1)
 		qsort(l.items, l.count, sizeof(*l.items), by_id);

@@ -135,5 +135,5 @@ int progress_get(struct engine *e, const char *session, struct progress_state *r
 	if (g)
 		*ret = g->state;
 	pthread_mutex_unlock(&p->mutex);
-	return g ? 0 : err_set(err, ERR_NOT_FOUND, "nothing is being started there");
+	return g ? 0 : err_set(err, ERR_NOT_FOUND, "no start in progress for this session");
 }

@@ -12,6 +12,7 @@
 #include "base/auto.h"
 #include "sandbox/child_program.h"
 #include "sandbox/keeper_spawn.h"
+#include "engine/internal.h"
 
 enum { PATH_SIZE = 4096, PIPE_WANTED = 1 << 20 };
 enum { BAD_INPUT = 1, NO_ROOM = 2 }; /* statuses of lodge-zstd */
@@ -136,4 +137,10 @@ int zstd_pipe_run(const char *program, bool back, int fd, zstd_pipe_fn *fn, void
 		blame(&p, back, err);
 	close(steal_fd(plain)); /* what it waits for */
 	return r < 0 ? -1 : end(&p, err);
+}
+
+int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg,
+		     struct err *err)
+{
+	return zstd_pipe_run(e->opts.zstd_program, back, fd, fn, arg, err);
 }

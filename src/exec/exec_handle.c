@@ -9,7 +9,7 @@
 #include "machine/exec_record.h"
 #include "exec/exec_handle.h"
 #include "machine/machine_pump.h"
-#include "session/change.h"
+#include "session/pause.h"
 #include "session/session.h"
 #include "sandbox/guest_exec_log.h"
 

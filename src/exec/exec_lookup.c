@@ -6,7 +6,6 @@
 
 #include "machine/exec_record.h"
 #include "exec/exec_handle.h"
-#include "exec/exec_lookup.h"
 #include "machine/exec_output_file.h"
 #include "machine/machine.h"
 #include "session/session.h"
@@ -14,27 +13,6 @@
 #include "sandbox/guest_exec_log.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */
-
-struct search {
-	const char *session;
-	struct machine *found;
-};
-
-static void match_machine(struct session *n, void *arg)
-{
-	struct search *s = arg;
-
-	if (!s->found && n->machine && strcmp(n->id, s->session) == 0)
-		s->found = machine_ref(n->machine);
-}
-
-struct machine *machine_find(struct engine *e, const char *session)
-{
-	struct search s = { .session = session };
-
-	session_each(e, match_machine, &s);
-	return s.found;
-}
 
 static int get_row(struct engine *e, const struct caller *who, const char *id,
 		   struct store_exec *ret, struct err *err)
@@ -82,7 +60,7 @@ static int open_ended(struct engine *e, struct store_exec *rec, struct exec_hand
 
 static struct exec_handle *find_in_memory(struct engine *e, const char *session, const char *id)
 {
-	auto_call(machine_unref) struct machine *v = machine_find(e, session);
+	auto_call(machine_unref) struct machine *v = session_find_machine(e, session);
 
 	return exec_record_find(e, v, id);
 }
@@ -207,7 +185,7 @@ int exec_list(struct engine *e, const struct caller *who, const struct session_r
 
 	if (session_get(e, who, session, &s, err) < 0)
 		return -1;
-	v = machine_find(e, s.id);
+	v = session_find_machine(e, s.id);
 	WITH_STORE(e, st)
 	r = store_exec_list(st, s.id, page, &l, err);
 	store_session_fini(&s);

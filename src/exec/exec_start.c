@@ -14,13 +14,12 @@
 #include "session/user_slot.h"
 #include "machine/exec_record.h"
 #include "exec/exec_handle.h"
-#include "exec/exec_start.h"
+#include "session/resume.h"
 #include "machine/exec_output_file.h"
 #include "machine/machine.h"
 #include "machine/machine_pump.h"
-#include "session/change.h"
+#include "session/pause.h"
 #include "session/reconcile.h"
-#include "session/resume.h"
 #include "session/session.h"
 #include "exec/command_policy.h"
 
@@ -196,36 +195,6 @@ static bool is_start_final(const struct exec_record *c)
 
 /* ---- starting ------------------------------------------------------------------------------- */
 
-int session_lock_for_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
-			 bool resume, struct session **ret, struct user_slot *slot, struct err *err)
-{
-	return resume ? user_slot_acquire_ref(e, who, ref, 0, ret, slot, err)
-		      : session_lock_reconciled(e, who, ref, 0, ret, err);
-}
-
-int session_ensure_running(struct session *n, const struct caller *who, bool resume,
-			   enum session_outcome *ret, struct err *err)
-{
-	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, who->actor };
-	struct resume_result resumed;
-
-	*ret = SESSION_REUSED;
-	if (n->rec.state != SESSION_ACTIVE || !n->machine) {
-		if (!resume)
-			return err_set(err, ERR_CONFLICT, "session %s is %s", n->id,
-				       state_machine_name(&session_states, n->rec.state));
-		*ret = session_has_files(&n->rec) ? SESSION_RESUMED
-		       : n->rec.started_at	  ? SESSION_REPLACED
-						  : SESSION_CREATED;
-		if (resume_session(n, &why, 0, &resumed, err) < 0)
-			return -1;
-	}
-	if (n->rec.paused && session_thaw(n, who->actor, err) < 0)
-		return -1;
-	session_touch(n);
-	return 0;
-}
-
 /* State of one exec_start(). */
 struct exec_launch {
 	struct session *n; /* locked; NULL: unlocked */
@@ -330,7 +299,7 @@ static struct exec_handle *try_launch(struct exec_launch *s, struct err *err)
 	c = make_record(s, err);
 	if (!c)
 		return NULL;
-	x = exec_handle_new(c);
+	x = exec_record_add_handle(c);
 	if (!x)
 		err_sys(err, ENOMEM, "command");
 	if (x && may_begin(s, c, err) && begin_exec(c, s, x, err) == 0) {

@@ -12,7 +12,7 @@
 #include "machine/exec_record.h"
 #include "session/user_slot.h"
 #include "engine/keeper_conn.h"
-#include "exec/exec_start.h"
+#include "session/resume.h"
 #include "machine/machine.h"
 #include "session/session.h"
 #include "exec/side_conn.h"

@@ -29,8 +29,8 @@ int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_
 	snprintf(at, sizeof(at), "%s", top);
 	while (r == 0 && *at) {
 		if (n == KEEPER_LAYERS_MAX)
-			return err_set(err, ERR_LIMIT, "layer %s lies on more than %d others", top,
-				       KEEPER_LAYERS_MAX - 1);
+			return err_set(err, ERR_LIMIT, "layer %s has more than %d layers below it",
+				       top, KEEPER_LAYERS_MAX - 1);
 		WITH_STORE(e, st)
 		r = store_layer_get(st, at, &l, err);
 		if (r < 0 && err->code == ERR_NOT_FOUND)

@@ -48,7 +48,7 @@ static void attach(struct exec_handle *x, struct exec_record *c)
 	c->handles = x;
 }
 
-struct exec_handle *exec_handle_new(struct exec_record *c)
+struct exec_handle *exec_record_add_handle(struct exec_record *c)
 {
 	struct exec_handle *x = calloc(1, sizeof(*x));
 

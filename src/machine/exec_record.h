@@ -75,7 +75,7 @@ extern const struct guest_exec_ops exec_record_ops;
  * what rec owns, also on failure: NULL. */
 struct exec_record *exec_record_new(struct engine *e, struct machine *v, struct store_exec *rec,
 				    struct err *err);
-struct exec_handle *exec_handle_new(struct exec_record *c); /* NULL: no memory */
+struct exec_handle *exec_record_add_handle(struct exec_record *c); /* NULL: no memory */
 void exec_record_lock(struct exec_record *c);
 void exec_record_unlock(struct exec_record *c);
 

@@ -16,6 +16,7 @@
 #include "machine/exec_record.h"
 #include "machine/machine.h"
 #include "machine/machine_pump.h"
+#include <sys/epoll.h>
 
 static void machine_free(struct machine *v)
 {
@@ -168,4 +169,36 @@ unsigned machine_count_users(struct machine *v)
 	n = v->nexecs + v->nside_conns - v->nreadonly_conns + v->nstreams;
 	pthread_mutex_unlock(&v->mutex);
 	return n;
+}
+
+void machine_update_poll(struct machine *v)
+{
+	short want;
+
+	if (!v->conn || v->gone)
+		return;
+	want = agent_events(sandbox_agent(v->conn));
+	if (want == v->events)
+		return;
+	if (epoll_ctl(v->engine->pump.epoll_fd, EPOLL_CTL_MOD, agent_fd(sandbox_agent(v->conn)),
+		      &(struct epoll_event){ .events = machine_pump_events(want),
+					     .data.ptr = v }) == 0)
+		v->events = want;
+}
+
+bool machine_dispatch(struct machine *v)
+{
+	struct err err;
+
+	if (!v->conn || v->gone)
+		return false;
+	if (agent_dispatch(sandbox_agent(v->conn), &err) == 0) {
+		machine_update_poll(v);
+		return false;
+	}
+	(void)epoll_ctl(v->engine->pump.epoll_fd, EPOLL_CTL_DEL, agent_fd(sandbox_agent(v->conn)),
+			NULL);
+	v->gone = true;
+	pthread_cond_broadcast(&v->changed);
+	return true;
 }

@@ -46,5 +46,9 @@ bool machine_is_gone(struct machine *v);
 /* With the turn nobody borrows anew; waits until what is lent out came back. Whole seconds. */
 bool machine_wait_idle(struct machine *v, int64_t wait_ms);
 unsigned machine_count_users(struct machine *v); /* commands, loans, open streams */
+/* What the sandbox said goes to those who wait for it. True: that was its end. With machine.mutex.
+ */
+bool machine_dispatch(struct machine *v);
+void machine_update_poll(struct machine *v); /* after anything was sent; with machine.mutex */
 
 #endif

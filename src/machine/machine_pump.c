@@ -16,41 +16,10 @@
 
 enum { BATCH = 64 };
 
-static uint32_t epoll_of(short events)
+uint32_t machine_pump_events(short events)
 {
 	return ((events & POLLIN) ? (uint32_t)EPOLLIN : 0u) |
 	       ((events & POLLOUT) ? (uint32_t)EPOLLOUT : 0u);
-}
-
-void machine_update_poll(struct machine *v)
-{
-	short want;
-
-	if (!v->conn || v->gone)
-		return;
-	want = agent_events(sandbox_agent(v->conn));
-	if (want == v->events)
-		return;
-	if (epoll_ctl(v->engine->pump.epoll_fd, EPOLL_CTL_MOD, agent_fd(sandbox_agent(v->conn)),
-		      &(struct epoll_event){ .events = epoll_of(want), .data.ptr = v }) == 0)
-		v->events = want;
-}
-
-bool machine_dispatch(struct machine *v)
-{
-	struct err err;
-
-	if (!v->conn || v->gone)
-		return false;
-	if (agent_dispatch(sandbox_agent(v->conn), &err) == 0) {
-		machine_update_poll(v);
-		return false;
-	}
-	(void)epoll_ctl(v->engine->pump.epoll_fd, EPOLL_CTL_DEL, agent_fd(sandbox_agent(v->conn)),
-			NULL);
-	v->gone = true;
-	pthread_cond_broadcast(&v->changed);
-	return true;
 }
 
 static void dispatch(struct machine *v)
@@ -154,7 +123,7 @@ int machine_pump_add(struct engine *e, struct machine *v, struct err *err)
 	(void)machine_ref(v);
 	pthread_mutex_lock(&v->mutex); /* adoption may have given ended commands to a worker */
 	v->events = agent_events(sandbox_agent(v->conn));
-	ev.events = epoll_of(v->events);
+	ev.events = machine_pump_events(v->events);
 	r = epoll_ctl(e->pump.epoll_fd, EPOLL_CTL_ADD, agent_fd(sandbox_agent(v->conn)), &ev) < 0
 		    ? errno
 		    : 0;

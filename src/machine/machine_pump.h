@@ -4,13 +4,10 @@
 
 #include "machine/machine.h"
 
-/* What the sandbox said goes to those who wait for it. True: that was its end. With machine.mutex.
- */
-bool machine_dispatch(struct machine *v);
-void machine_update_poll(struct machine *v); /* after anything was sent; with machine.mutex */
 int machine_pump_start(struct engine *e, struct err *err);
 void machine_pump_stop(struct engine *e);
 int machine_pump_add(struct engine *e, struct machine *v, struct err *err);
 void machine_pump_remove(struct engine *e, struct machine *v);
+uint32_t machine_pump_events(short events); /* of poll(2) as those of epoll(7) */
 
 #endif

@@ -50,8 +50,9 @@ void engine_health(struct engine *e, struct engine_health *ret)
 	pthread_mutex_lock(&e->mutex);
 	if (!h.keeper)
 		snprintf(h.keeper_error, sizeof(h.keeper_error), "%s",
-			 e->keeper.start_failed ? e->keeper.start_error.msg
-						: "the keeper ended; the next call starts another");
+			 e->keeper.start_failed
+				 ? e->keeper.start_error.msg
+				 : "the keeper exited; the next request starts a new one");
 	pthread_mutex_unlock(&e->mutex);
 	*ret = h;
 }

@@ -63,7 +63,7 @@ void startup_report(struct engine *e, enum startup_stage stage, const struct err
 	} stages[] = {
 		[STARTUP_STORE] = { "store", "opening the store" },
 		[STARTUP_KEEPER] = { "keeper", "starting the keeper" },
-		[STARTUP_ADOPT] = { "adopt", "taking up what runs" },
+		[STARTUP_ADOPT] = { "adopt", "adopting running sandboxes" },
 		[STARTUP_READY] = { "ready", "ready" },
 	};
 	const char *status = failed ? "error" : stage == STARTUP_READY ? "ready" : "running";
@@ -159,7 +159,7 @@ int engine_start(struct engine *e, engine_ready_fn *fn, void *arg, struct err *e
 	e->startup.arg = arg;
 	r = pthread_create(&e->startup.thread, NULL, start_thread, e);
 	if (r)
-		return err_sys(err, r, "a thread to start");
+		return err_sys(err, r, "startup thread");
 	e->startup.has_thread = true;
 	return 0;
 }
@@ -191,7 +191,7 @@ static int refuse(struct engine *e, enum err_code code, struct err *err)
 	if (progress_get(e, NULL, &p, &ignored) < 0)
 		err_set(err, code, "lodge is starting");
 	else if (p.status == PROGRESS_ERROR)
-		err_set(err, code, "lodge is starting, and tries again (%s): %.150s", p.stage,
+		err_set(err, code, "lodge is starting and will retry (%s): %.150s", p.stage,
 			p.error);
 	else
 		err_set(err, code, "lodge is starting (%s: %s)", p.stage, p.message);

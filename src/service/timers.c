@@ -90,7 +90,7 @@ static enum looked end_expired(struct session *n)
 {
 	char text[STORE_TEXT];
 
-	snprintf(text, sizeof(text), "its lifetime of %lld s was over",
+	snprintf(text, sizeof(text), "maximum lifetime of %lld s reached",
 		 (long long)n->rec.max_lifetime_ms / 1000);
 	return end(n, (enum session_end)n->rec.on_expire,
 		   &(struct session_cause_opts){ SESSION_CAUSE_EXPIRED, text, "lodge" });
@@ -100,8 +100,7 @@ static enum looked end_idle(struct session *n)
 {
 	char text[STORE_TEXT];
 
-	snprintf(text, sizeof(text), "nobody used it for %lld s",
-		 (long long)n->rec.idle_timeout_ms / 1000);
+	snprintf(text, sizeof(text), "idle for %lld s", (long long)n->rec.idle_timeout_ms / 1000);
 	return end(n, (enum session_end)n->rec.on_idle,
 		   &(struct session_cause_opts){ SESSION_CAUSE_IDLE, text, "lodge" });
 }
@@ -417,7 +416,7 @@ int timers_start(struct engine *e, struct err *err)
 	int r = pthread_create(&e->timers.thread, NULL, sweeper, e);
 
 	if (r)
-		return err_sys(err, r, "sweeper thread");
+		return err_sys(err, r, "timer thread");
 	e->timers.running = true;
 	return 0;
 }

@@ -83,9 +83,11 @@ static int by_idleness(const void *a, const void *b)
 /* Everything may be different since the list was made. */
 static bool send_away(struct engine *e, const char *id)
 {
-	static const struct session_cause_opts why = { .cause = SESSION_CAUSE_CAPACITY,
-						       .text = "it made room for another",
-						       .actor = "lodge" };
+	static const struct session_cause_opts why = {
+		.cause = SESSION_CAUSE_CAPACITY,
+		.text = "hibernated to make room for another session",
+		.actor = "lodge"
+	};
 	auto_call(session_unlock) struct session *n = NULL;
 	struct err ignored;
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/test_hook.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/template/template_json.h"
 #include "engine/internal.h"
@@ -13,29 +12,8 @@
 #include "session/session_opts.h"
 #include "admit/quota.h"
 #include "engine/keeper_conn.h"
-#include "machine/machine.h"
-#include "session/change.h"
-#include "session/hibernate.h"
 #include "session/session.h"
 #include "session/session_spec.h"
-
-enum { PAUSE_WAIT_MS = 10000 };
-
-static int hand_out(struct session *n, struct store_session *ret, struct err *err)
-{
-	return ret ? store_session_copy(&n->rec, ret, err) : 0;
-}
-
-static int need_active(const struct session *n, const char *what, struct err *err)
-{
-	bool over = n->rec.state == SESSION_ACTIVE;
-
-	if (session_is_active(&n->rec, engine_now(n->engine)))
-		return 0;
-	return err_set(err, ERR_CONFLICT, "session %s is %s: nothing to %s", n->id,
-		       over ? "about to expire" : state_machine_name(&session_states, n->rec.state),
-		       what);
-}
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
 
@@ -46,14 +24,15 @@ int session_extend(struct engine *e, const struct caller *who, const struct sess
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 
 	if (ms < 0)
-		return err_set(err, ERR_INVALID, "ms: negative");
+		return err_set(err, ERR_INVALID, "ms: must not be negative");
 	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
-	    need_active(n, "extend", err) < 0 || store_session_copy(&n->rec, &s, err) < 0)
+	    session_require_active(n, "extend", err) < 0 ||
+	    store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	session_record_push(&s, engine_now(e), ms ? ms : e->opts.extend_ms);
 	if (session_update_as(n, &s, "extend", who->actor, err) < 0)
 		return -1;
-	return hand_out(n, ret, err);
+	return session_return_record(n, ret, err);
 }
 
 int session_activity(struct engine *e, const struct caller *who, const struct session_ref *ref,
@@ -62,12 +41,12 @@ int session_activity(struct engine *e, const struct caller *who, const struct se
 	auto_call(session_unlock) struct session *n = NULL;
 
 	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 ||
-	    need_active(n, "keep busy", err) < 0)
+	    session_require_active(n, "keep busy", err) < 0)
 		return -1;
 	session_touch(n);
 	if (session_flush(n, err) < 0)
 		return -1;
-	return hand_out(n, ret, err);
+	return session_return_record(n, ret, err);
 }
 
 /* ---- preferences ----------------------------------------------------------------------------- */
@@ -134,7 +113,7 @@ static int patch_times(struct engine *e, const struct session_patch *p,
 
 	if ((p->idle_timeout_ms && *p->idle_timeout_ms <= 0) ||
 	    (p->max_lifetime_ms && *p->max_lifetime_ms <= 0))
-		return err_set(err, ERR_INVALID, "%s: not positive",
+		return err_set(err, ERR_INVALID, "%s: must be positive",
 			       p->idle_timeout_ms && *p->idle_timeout_ms <= 0 ? "idle_timeout_ms"
 									      : "max_lifetime_ms");
 	if (p->idle_timeout_ms)
@@ -199,129 +178,5 @@ int session_change(struct engine *e, const struct caller *who, const struct sess
 			(void)apply_limits(n, &n->rec, &second);
 		return -1;
 	}
-	return hand_out(n, ret, err);
-}
-
-/* ---- pause ----------------------------------------------------------------------------------- */
-
-int session_set_frozen(struct session *n, bool frozen, struct err *err)
-{
-	struct keeper_request req =
-		keeper_client_request(frozen ? KEEPER_FREEZE : KEEPER_THAW, n->rec.sandbox);
-
-	return keeper_conn_call(n->engine, &req, NULL, err);
-}
-
-static int set_paused(struct session *n, bool paused, const char *actor, struct err *err)
-{
-	struct store_session s = { 0 };
-
-	if (store_session_copy(&n->rec, &s, err) < 0)
-		return -1;
-	s.paused = paused;
-	if (session_update_as(n, &s, paused ? "pause" : "unpause", actor, err) == 0)
-		return 0;
-	store_session_fini(&s);
-	return -1;
-}
-
-/* The record first: one that says paused and runs is thawed by the next use, which is harmless. */
-int session_pause(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		  int64_t if_version, struct store_session *ret, struct err *err)
-{
-	auto_call(session_unlock) struct session *n = NULL;
-	struct err second;
-
-	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
-	    need_active(n, "pause", err) < 0)
-		return -1;
-	if (n->rec.paused)
-		return hand_out(n, ret, err);
-	if (!machine_wait_idle(n->machine,
-			       PAUSE_WAIT_MS)) /* a frozen transfer would wait for ever */
-		return err_set(err, ERR_CONFLICT, "session %s: files are being transferred", n->id);
-	if (set_paused(n, true, who->actor, err) < 0)
-		return -1;
-	hook_crash("pause:noted");
-	if (session_set_frozen(n, true, err) < 0) {
-		/* only what runs for certain is not paused: a keeper that died had frozen it,
-		 * perhaps */
-		if (session_set_frozen(n, false, &second) == 0)
-			(void)set_paused(n, false, who->actor, &second);
-		return -1;
-	}
-	return hand_out(n, ret, err);
-}
-
-int session_thaw(struct session *n, const char *actor, struct err *err)
-{
-	if (!n->rec.paused)
-		return 0;
-	if (session_set_frozen(n, false, err) < 0)
-		return -1;
-	hook_crash("unpause:thawed");
-	return set_paused(n, false, actor, err);
-}
-
-int session_unpause(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		    int64_t if_version, struct store_session *ret, struct err *err)
-{
-	auto_call(session_unlock) struct session *n = NULL;
-
-	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
-	    need_active(n, "unpause", err) < 0 || session_thaw(n, who->actor, err) < 0)
-		return -1;
-	return hand_out(n, ret, err);
-}
-
-/* ---- sleep ----------------------------------------------------------------------------------- */
-
-static int put_to_sleep(struct session *n, const char *actor, struct err *err)
-{
-	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, actor };
-
-	return n->rec.state == SESSION_ACTIVE ? hibernate_session(n, &why, err) : 0;
-}
-
-int session_hibernate(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		      int64_t if_version, struct store_session *ret, struct err *err)
-{
-	auto_call(session_unlock) struct session *n = NULL;
-
-	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0)
-		return -1;
-	if (n->rec.state == SESSION_NONE)
-		return err_set(err, ERR_CONFLICT, "session %s has nothing to keep yet", n->id);
-	if (put_to_sleep(n, who->actor, err) < 0)
-		return -1;
-	return hand_out(n, ret, err);
-}
-
-static int archive(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		   int64_t if_version, enum session_event ev, struct store_session *ret,
-		   struct err *err)
-{
-	enum session_state already = ev == SESSION_ARCHIVE ? SESSION_ARCHIVED : SESSION_HIBERNATED;
-	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, who->actor };
-	auto_call(session_unlock) struct session *n = NULL;
-
-	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0)
-		return -1;
-	if (ev == SESSION_ARCHIVE && put_to_sleep(n, who->actor, err) < 0)
-		return -1;
-	if (n->rec.state != already && session_transition(n, ev, &why, NULL, NULL, err) < 0)
-		return -1;
-	return hand_out(n, ret, err);
-}
-
-int session_archive(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		    int64_t if_version, struct store_session *ret, struct err *err)
-{
-	return archive(e, who, ref, if_version, SESSION_ARCHIVE, ret, err);
-}
-
-int session_unarchive(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		      int64_t if_version, struct store_session *ret, struct err *err)
-{
-	return archive(e, who, ref, if_version, SESSION_UNARCHIVE, ret, err);
+	return session_return_record(n, ret, err);
 }

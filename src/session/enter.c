@@ -13,7 +13,7 @@
 #include "admit/quota.h"
 #include "session/single_flight.h"
 #include "session/capacity.h"
-#include "session/change.h"
+#include "session/pause.h"
 #include "session/hibernate.h"
 #include "session/resume.h"
 #include "session/session.h"
@@ -36,7 +36,7 @@ static int check_existing(const struct enter *x, const struct session *n, struct
 	const struct session_opts *w = x->want;
 
 	if (w->must_be_new)
-		return err_set(err, ERR_CONFLICT, "session %s is there already", n->id);
+		return err_set(err, ERR_CONFLICT, "session %s already exists", n->id);
 	if (w->user && *n->rec.user && strcmp(w->user, n->rec.user) != 0)
 		return err_set(err, ERR_CONFLICT, "session %s belongs to another user", n->id);
 	if (w->pin && strcmp(w->pin, n->id) != 0 && strcmp(w->pin, n->rec.sandbox) != 0)
@@ -88,7 +88,7 @@ static int publish_result(struct enter *x, const struct session *n, struct err *
 static int renew_if_due(struct session *n, struct err *err)
 {
 	static const struct session_cause_opts expired = { SESSION_CAUSE_EXPIRED,
-							   "its lifetime was over", "lodge" };
+							   "maximum lifetime reached", "lodge" };
 
 	if (n->rec.state != SESSION_ACTIVE || session_is_active(&n->rec, engine_now(n->engine)))
 		return 0;
@@ -223,7 +223,7 @@ static int create(struct enter *x, struct err *err)
 	int r;
 
 	if (x->want->pin)
-		return err_set(err, ERR_CONFLICT, "pin: there is no session %s", x->want->pin);
+		return err_set(err, ERR_CONFLICT, "pin: no such session: %s", x->want->pin);
 	if (session_opts_to_record(x->e, x->who, x->want, x->rules, x->id, &s, err) < 0)
 		return -1;
 	look_for_loss(x);

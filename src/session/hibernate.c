@@ -106,7 +106,7 @@ static int lose_files(struct session *n, struct err *err)
 	struct store_snapshot snap = { .generation = n->rec.generation,
 				       .created_at = engine_now(n->engine) };
 	struct store_session s = { 0 };
-	struct session_cause_opts why = { SESSION_CAUSE_GONE, "its files are lost", "lodge" };
+	struct session_cause_opts why = { SESSION_CAUSE_GONE, "its files were lost", "lodge" };
 	char text[STORE_TEXT];
 	int r = 0;
 
@@ -123,7 +123,8 @@ static int lose_files(struct session *n, struct err *err)
 		if (r < 0)
 			return -1;
 		snprintf(text, sizeof(text),
-			 "its files are lost; those of before it was last resumed are snapshot %s",
+			 "its files were lost; the state before the last resume is kept as "
+			 "snapshot %s",
 			 snap.id);
 		why.text = text;
 	}
@@ -142,8 +143,7 @@ static int lose_files(struct session *n, struct err *err)
 static int find_files(struct session *n, struct err *err)
 {
 	static const struct session_cause_opts why = {
-		SESSION_CAUSE_GONE, "the machine stopped; what had not reached the disk is lost",
-		"lodge"
+		SESSION_CAUSE_GONE, "the host stopped; data not yet on disk was lost", "lodge"
 	};
 	bool there = false;
 	int64_t refs = 0;
@@ -222,4 +222,25 @@ int hibernate_session(struct session *n, const struct session_cause_opts *why, s
 			&(struct session_cause_opts){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
 			NULL, NULL, &second);
 	return -1;
+}
+
+int hibernate_if_active(struct session *n, const char *actor, struct err *err)
+{
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, actor };
+
+	return n->rec.state == SESSION_ACTIVE ? hibernate_session(n, &why, err) : 0;
+}
+
+int session_hibernate(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		      int64_t if_version, struct store_session *ret, struct err *err)
+{
+	auto_call(session_unlock) struct session *n = NULL;
+
+	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0)
+		return -1;
+	if (n->rec.state == SESSION_NONE)
+		return err_set(err, ERR_CONFLICT, "session %s has nothing to keep yet", n->id);
+	if (hibernate_if_active(n, who->actor, err) < 0)
+		return -1;
+	return session_return_record(n, ret, err);
 }

@@ -14,5 +14,7 @@ int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err);
 void session_charge_cpu(struct session *n);
 /* Its sandbox is over: the connection and its place among the active ones go. */
 void session_end_machine(struct session *n);
+/* hibernate_session() on request, if it is active. */
+int hibernate_if_active(struct session *n, const char *actor, struct err *err);
 
 #endif

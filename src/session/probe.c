@@ -238,7 +238,7 @@ static int expire(struct session *n, const struct session_cause_opts *why,
 static int found_gone(struct session *n, const struct caller *who, struct session_probe_result *ret,
 		      struct err *err)
 {
-	struct session_cause_opts why = { SESSION_CAUSE_STOPPED, "its processes ended",
+	struct session_cause_opts why = { SESSION_CAUSE_STOPPED, "its processes exited",
 					  who->actor };
 	struct keeper_listing l;
 

@@ -147,16 +147,6 @@ int session_list(struct engine *e, const struct store_session_filter *f, struct 
 	return r;
 }
 
-int engine_events(struct engine *e, int64_t since, const char *tenant, const char *session,
-		  unsigned limit, struct store_event_list *ret, struct err *err)
-{
-	int r = -1;
-
-	WITH_STORE(e, st)
-	r = store_event_since(st, since, tenant, session, limit, ret, err);
-	return r;
-}
-
 int session_stats(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		  struct keeper_stats *ret, struct err *err)
 {

@@ -15,7 +15,7 @@
 #include "machine/machine.h"
 #include "machine/machine_pump.h"
 #include "session/capacity.h"
-#include "session/change.h"
+#include "session/pause.h"
 #include "session/destroy.h"
 #include "session/hibernate.h"
 #include "session/probe.h"
@@ -24,7 +24,7 @@
 #include "session/session_spec.h"
 
 static const struct session_cause_opts interrupted = { SESSION_CAUSE_INTERRUPTED,
-						       "the engine ended in the middle of it",
+						       "interrupted because lodge stopped",
 						       "lodge" };
 
 static int fail(struct session *n, struct err *err)
@@ -121,7 +121,7 @@ static int take_up(struct session *n, struct err *err)
 }
 
 /* One that is paused cannot answer: it runs for this moment. */
-static int machine_adopt(struct session *n, struct err *err)
+static int reconcile_adopt(struct session *n, struct err *err)
 {
 	struct err later;
 	int r;
@@ -147,15 +147,15 @@ static int is_dead(struct session *n, struct err *err)
 		pthread_mutex_unlock(&n->machine->mutex);
 		return machine_is_gone(n->machine);
 	}
-	if (machine_adopt(n, err) == 0)
+	if (reconcile_adopt(n, err) == 0)
 		return 0;
 	return err->code == ERR_NOT_FOUND ? 1 : -1;
 }
 
 static int settle_live(struct session *n, struct err *err)
 {
-	static const struct session_cause_opts gone = { SESSION_CAUSE_GONE,
-							"its sandbox ended by itself", "lodge" };
+	static const struct session_cause_opts gone = { SESSION_CAUSE_GONE, "its sandbox exited",
+							"lodge" };
 	int dead = is_dead(n, err);
 
 	if (dead < 0)

@@ -21,6 +21,8 @@
 #include "session/resume.h"
 #include "session/session.h"
 #include "session/session_spec.h"
+#include "session/pause.h"
+#include "session/user_slot.h"
 
 struct stack {
 	char ids[KEEPER_LAYERS_MAX][STORE_ID];
@@ -138,7 +140,7 @@ int resume_restored(struct session *n, struct resume_result *ret, struct err *er
 	uint64_t began_us = clock_mono_us();
 	struct err second;
 
-	progress_report(n->engine, n->id, "running", "sandbox", "making the sandbox", 1, 2);
+	progress_report(n->engine, n->id, "running", "sandbox", "starting the sandbox", 1, 2);
 	if (start(n, ret, err) == 0) {
 		histogram_add(&n->engine->metrics.started[ret->source], clock_mono_us() - began_us);
 		hook_crash("wake:ready");
@@ -234,4 +236,34 @@ int resume_session(struct session *n, const struct session_cause_opts *why, int6
 	}
 	hook_crash("wake:noted");
 	return resume_restored(n, ret, err);
+}
+
+int session_lock_for_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
+			 bool resume, struct session **ret, struct user_slot *slot, struct err *err)
+{
+	return resume ? user_slot_acquire_ref(e, who, ref, 0, ret, slot, err)
+		      : session_lock_reconciled(e, who, ref, 0, ret, err);
+}
+
+int session_ensure_running(struct session *n, const struct caller *who, bool resume,
+			   enum session_outcome *ret, struct err *err)
+{
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, who->actor };
+	struct resume_result resumed;
+
+	*ret = SESSION_REUSED;
+	if (n->rec.state != SESSION_ACTIVE || !n->machine) {
+		if (!resume)
+			return err_set(err, ERR_CONFLICT, "session %s is %s", n->id,
+				       state_machine_name(&session_states, n->rec.state));
+		*ret = session_has_files(&n->rec) ? SESSION_RESUMED
+		       : n->rec.started_at	  ? SESSION_REPLACED
+						  : SESSION_CREATED;
+		if (resume_session(n, &why, 0, &resumed, err) < 0)
+			return -1;
+	}
+	if (n->rec.paused && session_thaw(n, who->actor, err) < 0)
+		return -1;
+	session_touch(n);
+	return 0;
 }

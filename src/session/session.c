@@ -505,3 +505,40 @@ void sessions_flush(struct engine *e)
 	}
 	free(l.ids);
 }
+
+struct search {
+	const char *session;
+	struct machine *found;
+};
+
+static void match_machine(struct session *n, void *arg)
+{
+	struct search *s = arg;
+
+	if (!s->found && n->machine && strcmp(n->id, s->session) == 0)
+		s->found = machine_ref(n->machine);
+}
+
+struct machine *session_find_machine(struct engine *e, const char *session)
+{
+	struct search s = { .session = session };
+
+	session_each(e, match_machine, &s);
+	return s.found;
+}
+
+int session_return_record(struct session *n, struct store_session *ret, struct err *err)
+{
+	return ret ? store_session_copy(&n->rec, ret, err) : 0;
+}
+
+int session_require_active(const struct session *n, const char *what, struct err *err)
+{
+	bool over = n->rec.state == SESSION_ACTIVE;
+
+	if (session_is_active(&n->rec, engine_now(n->engine)))
+		return 0;
+	return err_set(err, ERR_CONFLICT, "session %s is %s: nothing to %s", n->id,
+		       over ? "about to expire" : state_machine_name(&session_states, n->rec.state),
+		       what);
+}

@@ -80,5 +80,12 @@ int session_copy_record(struct engine *e, const char *id, struct store_session *
 void sessions_flush(struct engine *e); /* whatever is dirty */
 void sessions_free(struct engine *e);
 void session_each(struct engine *e, session_each_fn *fn, void *arg);
+/* Returns a reference to the connected sandbox of this session; NULL: none. Takes no session lock.
+ */
+struct machine *session_find_machine(struct engine *e, const char *session);
+/* Copies the record to *ret, unless ret is NULL. */
+int session_return_record(struct session *n, struct store_session *ret, struct err *err);
+/* ERR_CONFLICT if it is not active: there is nothing to `action`. */
+int session_require_active(const struct session *n, const char *action, struct err *err);
 
 #endif

@@ -30,7 +30,7 @@ static int check_text(const char *field, const char *text, size_t size, struct e
 
 static int check_time(const char *field, int64_t ms, struct err *err)
 {
-	return ms < 0 ? err_set(err, ERR_INVALID, "%s: negative", field) : 0;
+	return ms < 0 ? err_set(err, ERR_INVALID, "%s: must not be negative", field) : 0;
 }
 
 static int check_keys(const struct session_opts *w, struct err *err)
@@ -263,76 +263,97 @@ int session_opts_to_record(struct engine *e, const struct caller *who, const str
 	return 0;
 }
 
-/* ---- so many per user ------------------------------------------------------------------------ */
+/* ---- rules ------------------------------------------------------------------------------------
+ */
 
-static bool leads_to(const struct session_opts *w, const char *id, const struct store_session *s)
+/* The session that the call leads to, as it is now; false: a new one, as far as one can see. */
+static bool leads_somewhere(struct engine *e, const struct caller *who,
+			    const struct session_opts *w, struct store_session *ret)
 {
-	if (strcmp(s->id, id) == 0 || (w->pin && strcmp(w->pin, s->id) == 0))
-		return true;
-	for (size_t k = 0; k < w->nkeys; k++)
-		for (size_t i = 0; i < s->nbindings; i++)
-			if (strcmp(s->bindings[i].kind, w->keys[k].kind) == 0 &&
-			    strcmp(s->bindings[i].key, w->keys[k].key) == 0)
-				return true;
-	return false;
-}
+	struct session_ref pin = { .id = w->pin };
+	struct err ignored;
 
-void user_slot_lock(struct engine *e, struct name_lock *l, const struct caller *who,
-		    const char *user)
-{
-	name_lock(e, l, "user_slot", who->tenant, user);
-}
+	for (size_t i = 0; i < w->nkeys; i++) {
+		struct session_ref ref = { .kind = w->keys[i].kind, .key = w->keys[i].key };
 
-/* The others keep their files; only their place is taken. */
-static int make_place(struct engine *e, const struct caller *who,
-		      const struct store_session_list *l, const struct session_opts *w,
-		      const char *id, size_t excess, struct err *err)
-{
-	static const struct session_cause_opts replaced = {
-		SESSION_CAUSE_REPLACED, "another session of its user took its place", "lodge"
-	};
-
-	for (size_t i = 0; excess > 0 && i < l->count; i++) {
-		auto_call(session_unlock) struct session *n = NULL;
-
-		if (leads_to(w, id, &l->items[i]))
-			continue;
-		if (session_lock(e, who->tenant, l->items[i].id, &n, err) < 0) {
-			if (err->code != ERR_NOT_FOUND)
-				return -1;
-		} else if (reconcile_session(n, err) < 0 ||
-			   (n->rec.state == SESSION_ACTIVE &&
-			    hibernate_session(n, &replaced, err) < 0)) {
-			return -1;
-		}
-		excess--;
+		if (session_get(e, who, &ref, ret, &ignored) == 0)
+			return true;
 	}
+	return !w->nkeys && w->pin && session_get(e, who, &pin, ret, &ignored) == 0;
+}
+
+static int of_template(struct engine *e, const struct caller *who, const struct session_opts *w,
+		       char ret[STORE_NAME], struct err *err)
+{
+	auto_fini(template_fini) struct template t;
+	char name[STORE_ID];
+
+	template_init(&t);
+	if (session_opts_template(e, who, w, name, err) < 0 ||
+	    template_load(e->home, name, &t, err) < 0)
+		return -1;
+	if (t.policy && strlen(t.policy) >= STORE_NAME)
+		return err_set(err, ERR_INVALID, "template \"%s\": its policy has no name", name);
+	snprintf(ret, STORE_NAME, "%s", t.policy ? t.policy : "");
 	return 0;
 }
 
-int user_slot_free_one(struct engine *e, const struct caller *who, const struct session_opts *w,
-		       const char *id, struct err *err)
+/* The smaller number counts; what becomes of one too many is the policy's to say. */
+static void set_number(struct session_opts *w, const struct store_policy *p)
 {
-	struct store_session_filter f = { .tenant = who->tenant,
-					  .user = w->user,
-					  .states = SM_BIT(SESSION_PROVISIONING) |
-						    SM_BIT(SESSION_ACTIVE) |
-						    SM_BIT(SESSION_HIBERNATING) |
-						    SM_BIT(SESSION_RESTORING) };
-	struct store_page page = { .limit = STORE_PAGE_MAX };
-	struct store_session_list l;
-	size_t others = 0;
-	int r = 0;
+	if (!p->max_active_per_user)
+		return;
+	if (!w->max_active_per_user || w->max_active_per_user > p->max_active_per_user)
+		w->max_active_per_user = (unsigned)p->max_active_per_user;
+	w->on_exceed = (enum session_exceed_action)p->on_exceed;
+}
 
-	if (session_list(e, &f, page, &l, err) < 0)
+static int set_new(struct session_opts *w, const struct policy_rules *r, struct err *err)
+{
+	const struct store_policy *p = &r->policy;
+
+	if (p->max_active_per_user && !w->user)
+		return err_set(err, ERR_INVALID,
+			       "user: required, because policy \"%s\" limits sessions per user",
+			       p->name);
+	w->idle_timeout_ms = policy_rules_clamp_ms(w->idle_timeout_ms, p->idle_timeout_ms);
+	w->max_lifetime_ms = policy_rules_clamp_ms(w->max_lifetime_ms, p->max_lifetime_ms);
+	return policy_rules_check(r, w->overrides, err);
+}
+
+/* One of this name is for all sessions of its tenant that are under no other. */
+static int of_tenant(struct engine *e, const struct caller *who, char name[STORE_NAME],
+		     struct err *err)
+{
+	struct store_policy p;
+
+	if (policy_get(e, who->tenant, POLICY_DEFAULT_NAME, &p, err) < 0)
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	snprintf(name, STORE_NAME, "%s", p.name);
+	store_policy_fini(&p);
+	return 0;
+}
+
+int policy_rules_for_opts(struct engine *e, const struct caller *who, struct session_opts *w,
+			  char user[STORE_USER], struct policy_rules *ret, struct err *err)
+{
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	bool there = leads_somewhere(e, who, w, &s);
+	char name[STORE_NAME] = "";
+
+	if (there)
+		snprintf(name, sizeof(name), "%s", s.policy);
+	else if (w->policy)
+		snprintf(name, sizeof(name), "%s", w->policy);
+	else if (!w->no_policy && (of_template(e, who, w, name, err) < 0 ||
+				   (!*name && of_tenant(e, who, name, err) < 0)))
 		return -1;
-	for (size_t i = 0; i < l.count; i++)
-		others += !leads_to(w, id, &l.items[i]);
-	if (others >= w->max_active_per_user && w->on_exceed == SESSION_EXCEED_REFUSE)
-		r = err_set(err, ERR_LIMIT, "user %s has %zu active sessions, and may have %u",
-			    w->user, others, w->max_active_per_user);
-	else if (others >= w->max_active_per_user)
-		r = make_place(e, who, &l, w, id, others - w->max_active_per_user + 1, err);
-	store_session_list_fini(&l);
-	return r;
+	if (policy_rules_load(e, who->tenant, name, ret, err) < 0)
+		return err_ctx(err, "%s", !there && !w->policy ? "template" : "policy");
+	if (there && !w->user && *s.user && ret->policy.max_active_per_user) {
+		snprintf(user, STORE_USER, "%s", s.user);
+		w->user = user;
+	}
+	set_number(w, &ret->policy);
+	return there ? 0 : set_new(w, ret, err);
 }

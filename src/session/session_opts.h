@@ -22,12 +22,10 @@ int session_opts_to_record(struct engine *e, const struct caller *who, const str
 			   struct store_session *ret, struct err *err);
 /* What session_opts_to_record() held of its files, once the record names it or never will. */
 void session_opts_release(struct engine *e, const char *id, const char *layer);
-/* One caller at a time counts and starts sessions of a user. */
-void user_slot_lock(struct engine *e, struct name_lock *l, const struct caller *who,
-		    const char *user);
-/* Under the user's policy: others of the user are hibernated, or it is refused. `id`: what a new
- * one would get. */
-int user_slot_free_one(struct engine *e, const struct caller *who, const struct session_opts *w,
-		       const char *id, struct err *err);
+/* What a caller of session_enter() is under: the rules of the session that is there, else those it
+ * asks for, else its template's. *w gets what they say of times, number and user. `user` is the
+ * memory for that. */
+int policy_rules_for_opts(struct engine *e, const struct caller *who, struct session_opts *w,
+			  char user[STORE_USER], struct policy_rules *ret, struct err *err);
 
 #endif

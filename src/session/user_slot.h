@@ -12,11 +12,6 @@
 struct user_slot {
 	struct name_lock lock;
 };
-/* What a caller of session_enter() is under: the rules of the session that is there, else those it
- * asks for, else its template's. *w gets what they say of times, number and user. `user` is the
- * memory for that. */
-int policy_rules_for_opts(struct engine *e, const struct caller *who, struct session_opts *w,
-			  char user[STORE_USER], struct policy_rules *ret, struct err *err);
 /* session_lock_reconciled() of a session that may wake, in its place. *turn is held until
  * user_slot_release(). */
 int user_slot_acquire_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
@@ -24,5 +19,12 @@ int user_slot_acquire_ref(struct engine *e, const struct caller *who, const stru
 			  struct err *err);
 void user_slot_release(struct user_slot *t);
 DEFINE_AUTO(struct user_slot *, user_slot_release);
+/* One caller at a time counts and starts sessions of a user. */
+void user_slot_lock(struct engine *e, struct name_lock *l, const struct caller *who,
+		    const char *user);
+/* Under the user's policy: others of the user are hibernated, or it is refused. `id`: what a new
+ * one would get. */
+int user_slot_free_one(struct engine *e, const struct caller *who, const struct session_opts *w,
+		       const char *id, struct err *err);
 
 #endif

@@ -38,12 +38,6 @@ enum {
 
 #define UNFINISHED "lodge.import"
 
-int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg,
-		     struct err *err)
-{
-	return zstd_pipe_run(e->opts.zstd_program, back, fd, fn, arg, err);
-}
-
 /* ---- export ---------------------------------------------------------------------------------- */
 
 static int start_export(struct engine *e, const char *job, const char *layer, int fd,

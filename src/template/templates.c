@@ -20,6 +20,7 @@
 #include "sandbox/template/template_json.h"
 #include "layers/snapshot_record.h"
 #include "session/session_api.h"
+#include "engine/audit.h"
 
 #define HOLDER "template:"
 

@@ -414,7 +414,7 @@ def test_names_that_cannot_be(ann):
     for field in ("id", "team"):  # they stand in paths
         for value in ("a/b", ".", ".."):
             answer = ann.post("/api/projects", {"name": "n", field: value})
-            assert refusal(answer) == (400, f"{field}: a slash, or only dots")
+            assert refusal(answer) == (400, f'{field}: must not contain a slash nor be "." or ".."')
     ann.project("site")
     for field in ("id", "title", "snapshotId", "userId"):
         answer = ann.post("/api/projects/site/fragments", {"files": {}, field: "a\0b"})

@@ -8,7 +8,7 @@
 
 #include "sandbox/sandbox.h"
 #include "machine/exec_record.h"
-#include "exec/exec_lookup.h"
+#include "session/session.h"
 #include "machine/exec_output_file.h"
 #include "machine/machine.h"
 
@@ -39,7 +39,7 @@ static void output_outlives_the_sandbox(void)
 static pid_t pid_of_sandbox(void)
 {
 	struct store_session s;
-	struct machine *v = look("a", &s) >= 0 ? machine_find(engine, s.id) : NULL;
+	struct machine *v = look("a", &s) >= 0 ? session_find_machine(engine, s.id) : NULL;
 	pid_t pid = v ? sandbox_pid(v->conn) : 0;
 
 	machine_unref(v);

@@ -84,18 +84,18 @@ static void names_that_cannot_be_are_refused(void)
 		    ERR_INVALID, "id: longer than 63 bytes"));
 	CHECK(fails(project_add(engine, &me, "a\nn", &(struct project_opts){ "p", "n", NULL }, &p,
 				&err),
-		    ERR_INVALID, "user: a control character"));
+		    ERR_INVALID, "user: contains a control character"));
 	CHECK(fails(project_add(engine, &me, "a\xff", &(struct project_opts){ "p", "n", NULL }, &p,
 				&err),
-		    ERR_INVALID, "user: not UTF-8"));
+		    ERR_INVALID, "user: not valid UTF-8"));
 	CHECK(fails(project_get(engine, &me, "ann", text, &p, &err), ERR_NOT_FOUND,
 		    "Project not found"));
 	CHECK(fails(project_add(engine, &me, "ann", &(struct project_opts){ "a/b", "n", NULL }, &p,
 				&err),
-		    ERR_INVALID, "id: a slash, or only dots"));
+		    ERR_INVALID, "id: must not contain a slash nor be \".\" or \"..\""));
 	CHECK(fails(
 		project_add(engine, &me, "ann", &(struct project_opts){ "p", "n", ".." }, &p, &err),
-		ERR_INVALID, "team: a slash, or only dots"));
+		ERR_INVALID, "team: must not contain a slash nor be \".\" or \"..\""));
 }
 
 static void looking_makes_nobody(void)

@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "admit/api_key.h"
+#include "engine/audit.h"
 
 enum {
 	SETS = 64,

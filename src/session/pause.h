@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef LODGE_SESSION_CHANGE_H
-#define LODGE_SESSION_CHANGE_H
+#ifndef LODGE_SESSION_PAUSE_H
+#define LODGE_SESSION_PAUSE_H
 
 #include "session/session.h"
 
