@@ -11,7 +11,7 @@
 #include "init/core/init_state.h"
 
 enum {
-	TAR_AFTER_MAX = 64 << 20, /* of whatever follows the end mark */
+	TAR_AFTER_MAX = 64 << 20, /* padding after the end marker */
 };
 
 struct tar_entry {
@@ -29,7 +29,7 @@ struct tar_source {
 	int fd;
 	uint64_t left; /* unread content of the current entry, without padding */
 	uint32_t pad;
-	char *extra; /* PAX_EXTRA_MAX + 1 bytes, the caller's */
+	char *extra; /* PAX_EXTRA_MAX + 1 bytes, owned by the caller */
 };
 
 /* 1 and the next entry, 0 at the end marker, -1. Skips unread content of the last entry. */
