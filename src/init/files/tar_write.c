@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "init/files/tar_format.h"
+#include "base/pax.h"
 #include "init/files/dir_walk.h"
 #include "init/files/name_list.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tar format: ustar with pax records both ways; GNU long names when reading. */
-#ifndef LODGE_INIT_FILES_TAR_FORMAT_H
-#define LODGE_INIT_FILES_TAR_FORMAT_H
+/* Reads tar archives: ustar with pax records, and the long names of GNU tar. */
+#ifndef LODGE_INIT_FILES_TAR_HEAD_H
+#define LODGE_INIT_FILES_TAR_HEAD_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,13 +43,5 @@ struct tar_record {
 	size_t key_len, value_len;
 };
 bool tar_record_next(const char *extra, size_t len, size_t *at, struct tar_record *ret);
-
-struct tar_options {
-	bool oci, owners, rootfs;
-	uint64_t max_bytes, max_entries; /* 0: no limit */
-};
-
-/* Unpacks into an open directory. */
-int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err);
 
 #endif
