@@ -403,4 +403,4 @@ def test_the_two_are_told_apart(lodged):
         text = ok(lodged.lodge(*words, "--help"))
         assert re.search(rf"lodge {other}\b", text), text
     status, _, err = lodged.lodge("new", "--template", "nosuch")
-    assert status == 1 and "there is none" in err and "lodge template " not in err, err  # which would not show it
+    assert status == 1 and "does not exist" in err and "lodge template " not in err, err  # which would not show it
