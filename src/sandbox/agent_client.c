@@ -366,7 +366,7 @@ static void read_error(const void *msg, size_t len, struct err *err)
 static const char *handle_reply(struct agent *a, const struct agent_hdr *hdr, const void *msg,
 				size_t len, int *fds)
 {
-	/* A listing goes on until its OK (or error). */
+	/* A listing ends with OK or ERROR. */
 	struct pending *p = find_pending(a, hdr->req, hdr->type != AGENT_PROC);
 	struct err refused = { 0 };
 

@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "init/files/tar_format.h"
+#include "init/files/tar_head.h"
+#include "init/files/tar_read.h"
 #include "init/files/remove_job.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

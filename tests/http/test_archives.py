@@ -374,7 +374,7 @@ def test_windows_as_large_as_memory(client, descriptor):
 
 def test_a_mountain_after_the_end(client, lodged):
     answer = refused(client, bomb(GOOD + END, 1))
-    assert "after its end" in answer.json["error"]["message"]
+    assert "after the end marker" in answer.json["error"]["message"]
 
 
 def test_a_mountain_in_a_file(client, lodged, host):
@@ -473,7 +473,7 @@ def test_a_mountain_into_a_session(client, lodged):
     assert answer.status == 507 and answer.code == "LIMIT_DISK", answer
     assert client.delete(small + "/files/t/big").status == 204
     answer = put_packed(client, small, bomb(GOOD + END, 1), "after")
-    assert answer.status == 400 and "after its end" in answer.json["error"]["message"], answer
+    assert answer.status == 400 and "after the end marker" in answer.json["error"]["message"], answer
     assert not packers(lodged)
     assert client.delete(small).status == 200
 

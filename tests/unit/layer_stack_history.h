@@ -3,7 +3,8 @@
 #ifndef LODGE_TESTS_STACK_STORY_H
 #define LODGE_TESTS_STACK_STORY_H
 
-#include "init/files/tar_format.h"
+#include "init/files/tar_head.h"
+#include "init/files/tar_read.h"
 #include "runtime/storage/layer_copy.h"
 #include "runtime/storage/layer_stack.h"
 #include "runtime/storage/layer_tar.h"

@@ -9,7 +9,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "init/files/tar_format.h" /* the reader of our archives */
+#include "init/files/tar_head.h" /* the reader of our archives */
+#include "init/files/tar_read.h"
 #include "layer_stack_hostile.h"
 #include "layer_stack_rules.h"
 #include "layer_stack_history.h"

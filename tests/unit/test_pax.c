@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "init/files/tar_format.h"
+#include "init/files/tar_head.h"
 #include "tap.h"
 
 static struct pax out;

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/vec.h"
+
 static int compare(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -17,7 +19,7 @@ static int compare(const void *a, const void *b)
 static int collect(DIR *d, char **ret_bytes, size_t *ret_len, size_t *ret_n)
 {
 	size_t len = 0, size = 0, n = 0;
-	char *bytes = NULL, *more;
+	char *bytes = NULL;
 	struct dirent *e;
 
 	for (;;) {
@@ -30,15 +32,8 @@ static int collect(DIR *d, char **ret_bytes, size_t *ret_len, size_t *ret_n)
 		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
 			continue;
 		add = strlen(e->d_name) + 1;
-		if (len + add > size) {
-			size = size ? 2 * size : 4096;
-			more = realloc(bytes, size);
-			if (!more) {
-				errno = ENOMEM;
-				break;
-			}
-			bytes = more;
-		}
+		if (vec_reserve(&bytes, &size, len + add) < 0)
+			break;
 		memcpy(bytes + len, e->d_name, add);
 		len += add;
 		n++;

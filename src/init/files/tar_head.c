@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "init/files/tar_format.h"
+#include "init/files/tar_head.h"
 
 /* Bytes read, fewer only at the end of the input; -errno. */
 static ssize_t read_full(int fd, char *buf, size_t size)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "init/files/tar_format.h"
+#include "init/files/tar_head.h"
 #include "init/files/dir_walk.h"
 #include "init/files/parent_dir.h"
 #include "init/files/remove_job.h"

@@ -5,6 +5,14 @@
 
 #include "init/files/file_job_op.h"
 
+struct tar_options {
+	bool oci, owners, rootfs;
+	uint64_t max_bytes, max_entries; /* 0: no limit */
+};
+
+/* Unpacks into an open directory. */
+int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err);
+
 int tar_read_run(const struct file_job *j, struct err *err);
 
 #endif

@@ -11,9 +11,8 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "init/files/tar_format.h"
+#include "base/pax.h"
 #include "init/files/dir_walk.h"
-#include "init/files/buffered_writer.h"
 #include "init/files/name_list.h"
 
 enum { LINK_BUCKETS = 1024 };
@@ -30,7 +29,7 @@ static struct pax out;
 static char path[FILE_JOB_PATH_SIZE];
 static struct seen *seen[LINK_BUCKETS];
 
-/* Those that a user may set; the others are the business of whoever owns the disk. */
+/* Only user.* attributes, which the user can set. */
 static int add_xattrs(int fd)
 {
 	char names[4096], value[65536], key[300];

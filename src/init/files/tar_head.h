@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tar format: ustar with pax records both ways; GNU long names when reading. */
-#ifndef LODGE_INIT_FILES_TAR_FORMAT_H
-#define LODGE_INIT_FILES_TAR_FORMAT_H
+/* Reads tar archives: ustar with pax records, and the long names of GNU tar. */
+#ifndef LODGE_INIT_FILES_TAR_HEAD_H
+#define LODGE_INIT_FILES_TAR_HEAD_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include "init/core/init_state.h"
 
 enum {
-	TAR_AFTER_MAX = 64 << 20, /* of whatever follows the end mark */
+	TAR_AFTER_MAX = 64 << 20, /* padding after the end marker */
 };
 
 struct tar_entry {
@@ -29,7 +29,7 @@ struct tar_source {
 	int fd;
 	uint64_t left; /* unread content of the current entry, without padding */
 	uint32_t pad;
-	char *extra; /* PAX_EXTRA_MAX + 1 bytes, the caller's */
+	char *extra; /* PAX_EXTRA_MAX + 1 bytes, owned by the caller */
 };
 
 /* 1 and the next entry, 0 at the end marker, -1. Skips unread content of the last entry. */
@@ -43,13 +43,5 @@ struct tar_record {
 	size_t key_len, value_len;
 };
 bool tar_record_next(const char *extra, size_t len, size_t *at, struct tar_record *ret);
-
-struct tar_options {
-	bool oci, owners, rootfs;
-	uint64_t max_bytes, max_entries; /* 0: no limit */
-};
-
-/* Unpacks into an open directory. */
-int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err);
 
 #endif
