@@ -181,7 +181,7 @@ def test_a_daemon_that_is_killed_meanwhile(lodged, session):
     p = lodged.start_lodge("exec", session, "-c", text)
     first = read_until(p.stdout, b"line 3\n")
     lodged.crash()
-    said = read_until(p.stderr, b"trying again")
+    said = read_until(p.stderr, b"retrying")
     lodged.start()
     out, rest = p.communicate(timeout=180)
     said += rest

@@ -477,7 +477,7 @@ def test_409_while_it_is_put_away(lodged, client, running):
         answer = client.patch("/api/sessions/" + running, {"status": "running"})
         refused(answer, 409, "Sandbox is still being paused...")
         answer = sandbox(client, "/snapshot", running, "PUT")
-        assert answer.status == 409 and "snapshot is being taken" in answer.json["error"], answer
+        assert answer.status == 409 and "snapshot is in progress" in answer.json["error"], answer
         s = status(client, running)
         assert (s["status"], s["lifecycle"]["state"]) == ("no_sandbox", "hibernating")
     saving.join()

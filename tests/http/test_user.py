@@ -115,7 +115,7 @@ def test_a_place_the_user_cannot_reach(tmp_path):
     closed = tmp_path / "closed"
     closed.mkdir(0o700)
     r = start("--data", str(closed / "data"))
-    assert r.returncode == 1 and "cannot get there" in r.stderr, r.stderr
+    assert r.returncode == 1 and "cannot access it" in r.stderr, r.stderr
 
 
 def test_someone_elses_directory_is_refused(tmp_path):
@@ -140,7 +140,7 @@ def test_a_directory_with_other_things_stays_as_it_is(tmp_path):
     (tmp_path / "store").mkdir()
     before = {p.name: p.stat().st_uid for p in (tmp_path, *tmp_path.iterdir())}
     r = start("--data", str(tmp_path))
-    assert r.returncode == 1 and "other things" in r.stderr, r.stderr
+    assert r.returncode == 1 and "contains files that are not lodge" in r.stderr, r.stderr
     assert {p.name: p.stat().st_uid for p in (tmp_path, *tmp_path.iterdir())} == before
 
 
