@@ -10,7 +10,7 @@ import pages
 from client import BUILD, KEY, SOURCE, Client
 from machine import remove_home
 
-READY = "the machines live on"
+READY = "Ctrl-C stops the service"
 
 
 def test_the_two_commands():
@@ -18,7 +18,7 @@ def test_the_two_commands():
     assert [line.split("#")[0].split() for line in block.text.splitlines()] == [["./dev", "run"], ["./dev", "test"]]
 
 
-def test_the_three_commands_work_as_pasted():
+def test_the_commands_it_prints_work_as_pasted():
     home = tempfile.mkdtemp(prefix="lodge-http-")
     env = {k: v for k, v in os.environ.items() if not k.startswith("LODGE_")}
     env.update(LODGE_BUILD=BUILD, LODGE_DATA=home)
@@ -37,6 +37,11 @@ def test_the_three_commands_work_as_pasted():
         assert '"outcome":"created"' in answers[0].replace(" ", "")
         assert "uid=1000" in answers[1]
         assert answers[2] == "hello\n"
+        lodge = re.search(r"^  export .*\n((?:  lodge .*\n)+)", said, re.M)
+        assert [line.split()[1] for line in lodge[1].splitlines()] == ["new", "exec", "cp", "enter"], said
+        script = re.sub(r"^  lodge enter.*$", "", lodge[0], flags=re.M)  # needs a terminal: tests/cli has one
+        done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=True, env={**env, "HOME": home})
+        assert done.stdout.startswith("ses_") and "uid=1000" in done.stdout and done.stdout.endswith("hello\n"), done
         host, port = re.search(r"http://([0-9.]+):([0-9]+)", said).groups()
         with open(os.path.join(home, "admin.key")) as f:
             assert f.read().strip() != KEY
