@@ -138,6 +138,22 @@ def test_transcript_with_other_output(paste):
     assert replay(paste, "$ lodge --version\nno such version\n") != "$ lodge --version\nno such version\n"
 
 
+def words(picture):
+    """The text of the picture without what differs in every run: IDs, ages, sizes, and columns that are as wide as they are."""
+    lines = re.findall(r"<text [^>]*>(.*)</text>", picture)
+    lines = [re.sub(r"\b[0-9.]+[smKMG](\s|$)", "N ", ID.sub("ID", re.sub(r"<[^>]*>", "", line))).split() for line in lines]
+    return [line for line in lines if line]
+
+
+def test_the_picture_shows_what_happens():
+    with open(os.path.join(SOURCE, "docs/terminal.svg"), encoding="utf-8") as f:
+        text = f.read()
+    done = subprocess.run([os.path.join(SOURCE, "tools/picture"), BUILD], stdout=subprocess.PIPE, text=True, timeout=SECONDS,
+                          check=True)
+    assert len(words(text)) > 20 and words(done.stdout) == words(text)
+    assert len(text) < 100_000
+
+
 @pytest.mark.parametrize("page", pages.PAGES)
 def test_every_block_is_run(page):
     assert list(pages.complaints(pages.read(page))) == []
