@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands in README.md and the guides work as they are pasted, and every block there is run by some test.
+"""The commands in README.md, docs and the guides work as they are pasted, and every block there is run by some test.
 
 Those of the mark `<!-- run -->` are run here: a page's in order, in one bash, so that variables stay. No command of a block may
 fail. The shell has what a reader has who followed the page so far: a checkout with its build, `lodge` in the PATH, and a
 lodged that made its own key, with another data directory and port than the usual ones."""
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -96,9 +97,78 @@ def test_page(paste, page):
     assert done.returncode == 0, done.stdout.decode(errors="replace")[-6000:]
 
 
+ID = re.compile(r"\b(ses|snp|exe|sbx)_[a-z0-9]+")
+
+
+def steps(text):
+    """The commands of a transcript, each with the output shown below it."""
+    found = []
+    for line in text.splitlines(keepends=True):
+        if line.startswith("$ "):
+            found.append([line[2:], ""])
+        else:
+            found[-1][1] += line
+    return found
+
+
+class Step:
+    def __init__(self, text):
+        self.text = text
+
+
+def replay(paste, text):
+    """Runs a transcript; returns it with the real output."""
+    commands = [c for c, _ in steps(text)]
+    done = paste([Step(f"printf '%s' {shlex.quote('$ ' + c)}; {c}") for c in commands])
+    assert done.returncode == 0, done.stdout.decode(errors="replace")
+    return done.stdout.decode()
+
+
+@pytest.mark.parametrize("page", sorted({b.page for b in pages.blocks("transcript")}))
+def test_transcript(paste, page):
+    text = "".join(b.text for b in pages.blocks("transcript", page))
+    try:
+        assert ID.sub("ID", replay(paste, text)) == ID.sub("ID", text)
+    finally:
+        for key in re.findall(r"^\$ lodge new (\w+)", text, re.M):
+            paste([Step(f"lodge rm {key} --yes")])
+
+
+def test_transcript_with_other_output(paste):
+    assert replay(paste, "$ lodge --version\nno such version\n") != "$ lodge --version\nno such version\n"
+
+
+def words(picture):
+    """The text of the picture without what differs in every run: IDs, ages, sizes, and columns that are as wide as they are."""
+    lines = re.findall(r"<text [^>]*>(.*)</text>", picture)
+    lines = [re.sub(r"\b[0-9.]+[smKMG](\s|$)", "N ", ID.sub("ID", re.sub(r"<[^>]*>", "", line))).split() for line in lines]
+    return [line for line in lines if line]
+
+
+def test_the_picture_shows_what_happens():
+    with open(os.path.join(SOURCE, "docs/terminal.svg"), encoding="utf-8") as f:
+        text = f.read()
+    done = subprocess.run([os.path.join(SOURCE, "tools/picture"), BUILD], stdout=subprocess.PIPE, text=True, timeout=SECONDS,
+                          check=True)
+    assert len(words(text)) > 20 and words(done.stdout) == words(text)
+    assert len(text) < 100_000
+
+
 @pytest.mark.parametrize("page", pages.PAGES)
 def test_every_block_is_run(page):
     assert list(pages.complaints(pages.read(page))) == []
+
+
+@pytest.mark.parametrize("page", pages.PAGES)
+def test_links_to_files_work(page):
+    with open(os.path.join(SOURCE, page), encoding="utf-8") as f:
+        targets = re.findall(r"\]\(([^)#\s]+)", f.read())
+    beside = os.path.dirname(os.path.join(SOURCE, page))
+    assert [t for t in targets if ":" not in t and not os.path.exists(os.path.join(beside, t))] == []
+
+
+def test_the_readme_is_short():
+    assert os.path.getsize(os.path.join(SOURCE, "README.md")) <= 9000
 
 
 def test_who_runs_them_knows_the_mark():

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The blocks of README.md, the guides and the packages' READMEs, and who runs each of them.
+"""The code blocks of README.md, docs, the guides and the packages' READMEs, and the test that runs each of them.
 
 A mark stands before the blocks it counts for, up to `<!-- /run -->`: `<!-- run -->` or `<!-- run: WHERE -->`. What is no
 code of ours has the info string `text`, and needs none. `pages.py WHERE DIR` writes those of one mark to files that sort as
@@ -12,11 +12,13 @@ import sys
 
 TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 PAGES = [os.path.relpath(p, TOP) for p in (os.path.join(TOP, "README.md"),
+                                           *sorted(glob.glob(os.path.join(TOP, "docs/*.md"))),
                                            *sorted(glob.glob(os.path.join(TOP, "docs/guides/*.md"))),
                                            *sorted(glob.glob(os.path.join(TOP, "sdk/*/README.md"))))]
 # mark: the info strings it may have, and what runs them
 RUN_BY = {
     "": (("sh",), "tests/http/test_readme.py"),  # beside a lodged; those of a page in one shell
+    "transcript": (("console",), "tests/http/test_readme.py"),  # the same; the output is compared, IDs apart
     "dev": (("sh",), "tests/http/test_run.py"),  # in a checkout
     "service": (("sh",), "tests/vm/systemd.sh"),  # on a machine with systemd and the packages
     "c": (("c", "sh"), "tests/api/test_lib.py"),
