@@ -8,7 +8,7 @@
 #include "engine/internal.h"
 #include "engine/name_lock.h"
 
-/* The event comes first: of a key that works there is always one. */
+/* The event comes first: every usable key has one. */
 int api_key_add(struct engine *e, const char *actor, struct store_key *k, struct err *err)
 {
 	char text[STORE_TEXT];
@@ -45,9 +45,9 @@ int api_key_list(struct engine *e, const char *tenant, struct store_page page,
 	return r;
 }
 
-/* The first that fn wants: 1; none: 0. */
-static int find(struct engine *e, bool (*fn)(const void *arg, const struct store_key *k),
-		const void *arg, struct store_key *ret, struct err *err)
+/* The first key that fn accepts: 1; none: 0. */
+static int find_key(struct engine *e, bool (*fn)(const void *arg, const struct store_key *k),
+		    const void *arg, struct store_key *ret, struct err *err)
 {
 	struct store_page page = { .limit = STORE_PAGE_MAX };
 	bool found = false;
@@ -68,14 +68,14 @@ static int find(struct engine *e, bool (*fn)(const void *arg, const struct store
 	return found;
 }
 
-static bool has_id(const void *id, const struct store_key *k)
+static bool is_id(const void *id, const struct store_key *k)
 {
 	return strcmp(k->id, id) == 0;
 }
 
 int api_key_get(struct engine *e, const char *id, struct store_key *ret, struct err *err)
 {
-	int r = find(e, has_id, id, ret, err);
+	int r = find_key(e, is_id, id, ret, err);
 
 	return r ? (r < 0 ? -1 : 0) : err_set(err, ERR_NOT_FOUND, "no key %.64s", id);
 }
@@ -98,13 +98,13 @@ int api_key_remove(struct engine *e, const char *actor, const struct store_key *
 
 static bool is_other_admin(const void *but, const struct store_key *k)
 {
-	return strcmp(k->scopes, "admin") == 0 && !k->expires_at && (!but || !has_id(but, k));
+	return strcmp(k->scopes, "admin") == 0 && !k->expires_at && (!but || !is_id(but, k));
 }
 
 int api_key_has_admin(struct engine *e, const char *but, bool *ret, struct err *err)
 {
 	struct store_key ignored;
-	int r = find(e, is_other_admin, but, &ignored, err);
+	int r = find_key(e, is_other_admin, but, &ignored, err);
 
 	if (r < 0)
 		return -1;
@@ -112,7 +112,7 @@ int api_key_has_admin(struct engine *e, const char *but, bool *ret, struct err *
 	return 0;
 }
 
-/* One at a time: two must not each be the other's reason. */
+/* Locked: two removals must not each count on the other key. */
 int api_key_retire(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
 {
 	struct name_lock lock;

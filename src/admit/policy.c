@@ -45,7 +45,7 @@ int policy_limits(const struct store_policy *p, struct template *ret, struct err
 
 /* ---- administration -------------------------------------------------------------------------- */
 
-static int unknown(const char *name, struct err *err)
+static int not_found(const char *name, struct err *err)
 {
 	return err_set(err, ERR_NOT_FOUND, "no policy \"%.64s\"", name);
 }
@@ -86,7 +86,7 @@ int policy_get(struct engine *e, const char *tenant, const char *name, struct st
 
 	WITH_STORE(e, st)
 	r = store_policy_get(st, tenant, name, ret, err);
-	return r < 0 && err->code == ERR_NOT_FOUND ? unknown(name, err) : r;
+	return r < 0 && err->code == ERR_NOT_FOUND ? not_found(name, err) : r;
 }
 
 int policy_list(struct engine *e, const char *tenant, struct store_page page,
@@ -149,7 +149,7 @@ struct search {
 	char found[STORE_ID];
 };
 
-static int look_at(void *arg, const char *name)
+static int match_template(void *arg, const char *name)
 {
 	struct search *s = arg;
 	struct template t;
@@ -162,12 +162,12 @@ static int look_at(void *arg, const char *name)
 	return *s->found != '\0';
 }
 
-/* Templates are everybody's: they name a policy of whoever uses them. */
-static int refuse_if_named(struct engine *e, const char *name, struct err *err)
+/* Templates belong to no tenant: they name a policy of the tenant that uses them. */
+static int check_not_named(struct engine *e, const char *name, struct err *err)
 {
 	struct search s = { .engine = e, .policy = name };
 
-	if (template_each(e->home, look_at, &s, err) < 0)
+	if (template_each(e->home, match_template, &s, err) < 0)
 		return -1;
 	return *s.found ? err_set(err, ERR_CONFLICT, "policy \"%s\" is named by template \"%s\"",
 				  name, s.found)
@@ -184,7 +184,7 @@ int policy_remove(struct engine *e, const char *actor, const char *tenant, const
 
 	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
 	snprintf(text, sizeof(text), "policy %.64s was removed", name);
-	if (policy_get(e, tenant, name, &p, err) == 0 && refuse_if_named(e, name, err) == 0) {
+	if (policy_get(e, tenant, name, &p, err) == 0 && check_not_named(e, name, err) == 0) {
 		WITH_STORE(e, st)
 		r = store_policy_remove(st, tenant, name, err);
 		if (r == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Policies: what a tenant's sessions are under when they, or their template, name one. How many of
- * a user may be active, the most that their limits and times may be, and which programs their
- * commands may start. */
+/* Policies of a tenant: how many sessions of a user may be active, maximum limits and timeouts,
+ * and which programs execs may start. A session is under the policy that it or its template
+ * names. */
 #ifndef LODGE_ADMIT_POLICY_H
 #define LODGE_ADMIT_POLICY_H
 
@@ -9,15 +9,15 @@
 #include "sandbox/template/template.h"
 #include "shell/shell.h"
 
-/* ERR_CONFLICT if the tenant has one of this name. Sets p->created_at. */
+/* ERR_CONFLICT if the name exists. Sets p->created_at. */
 int policy_add(struct engine *e, const char *actor, struct store_policy *p, struct err *err);
 int policy_get(struct engine *e, const char *tenant, const char *name, struct store_policy *ret,
 	       struct err *err);
 /* Of one tenant unless NULL. */
 int policy_list(struct engine *e, const char *tenant, struct store_page page,
 		struct store_policy_list *ret, struct err *err);
-/* `edit` changes the record; it is for new sessions, and for the limits of others when they next
- * get a sandbox. *ret is for store_policy_fini(). */
+/* `edit` changes the record. It applies to new sessions, and to the limits of others with their
+ * next sandbox. *ret is for store_policy_fini(). */
 typedef int policy_edit_fn(void *arg, struct store_policy *p, struct err *err);
 int policy_change(struct engine *e, const char *actor, const char *tenant, const char *name,
 		  policy_edit_fn *edit, void *arg, struct store_policy *ret, struct err *err);
@@ -27,7 +27,7 @@ int policy_remove(struct engine *e, const char *actor, const char *tenant, const
 /* How many sessions name it. */
 int policy_sessions(struct engine *e, const struct store_policy *p, int64_t *ret, struct err *err);
 
-/* store_policy.limits from the limits that `most` says, and back; `ret` is for template_fini(). */
+/* store_policy.limits from the limits of a template, and back; `ret` is for template_fini(). */
 int policy_set_limits(struct store_policy *p, const struct template *most, struct err *err);
 int policy_limits(const struct store_policy *p, struct template *ret, struct err *err);
 
@@ -38,7 +38,7 @@ int policy_limits(const struct store_policy *p, struct template *ret, struct err
  * allow. What its text does not tell the kernel sees to: with a list of what is allowed the command
  * cannot execute anything else, where there is Landlock. */
 
-/* The word that a command was refused for. */
+/* The word that caused a refusal. */
 struct policy_refusal {
 	char policy[STORE_NAME]; /* "": nothing was refused */
 	char word[SHELL_NAME_MAX + 1]; /* cut */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A policy as the engine follows it; for the files of this directory only. */
+/* A policy as the engine applies it. */
 #ifndef LODGE_ADMIT_POLICY_RULES_H
 #define LODGE_ADMIT_POLICY_RULES_H
 
@@ -7,7 +7,7 @@
 #include "admit/policy.h"
 
 struct policy_rules {
-	struct store_policy policy; /* name "": none, and nothing else is said */
+	struct store_policy policy; /* name "": none */
 	struct template limits; /* of the policy */
 };
 
@@ -18,9 +18,9 @@ int policy_rules_load(struct engine *e, const char *tenant, const char *name,
 		      struct policy_rules *ret, struct err *err);
 void policy_rules_fini(struct policy_rules *r);
 DEFINE_AUTO(struct policy_rules *, policy_rules_fini);
-/* ERR_INVALID if what somebody asks for is more than they allow. */
+/* ERR_INVALID if a request exceeds the limits of the policy. */
 int policy_rules_check(const struct policy_rules *r, const struct template *asked, struct err *err);
-/* The time, or the policy's where there is none or it is shorter. 0: nothing said. */
+/* The smaller of both times; 0: none. */
 int64_t policy_rules_clamp_ms(int64_t wanted, int64_t most);
 
 /* Kind of the name_lock() that every change of templates and policies holds. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What users and tenants may have at once, and what they used. */
+/* Quotas of users and tenants, and their usage. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "admit/quota.h"
 #include "engine/session_state.h"
 
-/* What holds a sandbox, or is about to. */
+/* States with a sandbox, or about to get one. */
 static const uint64_t active_states = SM_BIT(SESSION_PROVISIONING) | SM_BIT(SESSION_ACTIVE) |
 				      SM_BIT(SESSION_HIBERNATING) | SM_BIT(SESSION_RESTORING);
 
@@ -32,9 +32,9 @@ int quota_set(struct engine *e, const struct store_quota *q, struct err *err)
 	return r;
 }
 
-/* Zeros where none was set. */
-static int limits_of(struct store *st, const char *tenant, const char *user,
-		     struct store_quota *ret, struct err *err)
+/* Zeros if none is set. */
+static int get_limits(struct store *st, const char *tenant, const char *user,
+		      struct store_quota *ret, struct err *err)
 {
 	struct store_quota q = { 0 };
 
@@ -48,9 +48,9 @@ static int limits_of(struct store *st, const char *tenant, const char *user,
 	return 0;
 }
 
-/* The tenant's own is the sum over all its users. */
-static int usage_of(struct store *st, const char *tenant, const char *user, struct store_usage *ret,
-		    struct err *err)
+/* A tenant's usage is the sum over its users. */
+static int get_usage(struct store *st, const char *tenant, const char *user,
+		     struct store_usage *ret, struct err *err)
 {
 	return store_quota_usage(st, tenant, *user ? user : NULL, active_states, ret, err);
 }
@@ -66,8 +66,9 @@ int quota_get(struct engine *e, const char *tenant, const char *user, struct sto
 	if (!*tenant || strlen(tenant) >= sizeof(q.tenant) || strlen(of) >= sizeof(q.user))
 		return err_set(err, ERR_INVALID, "tenant or user is empty or too long");
 	WITH_STORE(e, st)
-	r = limits_of(st, tenant, of, &q, err) < 0 || usage_of(st, tenant, of, &used, err) < 0 ? -1
-											       : 0;
+	r = get_limits(st, tenant, of, &q, err) < 0 || get_usage(st, tenant, of, &used, err) < 0
+		    ? -1
+		    : 0;
 	if (r < 0)
 		return -1;
 	*ret = q;
@@ -76,11 +77,10 @@ int quota_get(struct engine *e, const char *tenant, const char *user, struct sto
 	return 0;
 }
 
-/* ---- one more -----------------------------------------------------------------------------------
- */
+/* ---- check ----------------------------------------------------------------------------------- */
 
-static int refuse(const struct store_quota *q, const char *what, int64_t used, int64_t limit,
-		  struct err *err)
+static int exceed_error(const struct store_quota *q, const char *what, int64_t used, int64_t limit,
+			struct err *err)
 {
 	return err_set(err, ERR_LIMIT, "%s '%s' is at its quota of %s: %lld of %lld used",
 		       *q->user ? "user" : "tenant", *q->user ? q->user : q->tenant, what,
@@ -92,19 +92,19 @@ static int check_one(const struct store_quota *q, const struct store_usage *used
 		     const struct store_session *s, struct err *err)
 {
 	if (q->disk_bytes && used->disk_bytes + s->disk_bytes > q->disk_bytes)
-		return refuse(q, "disk bytes", used->disk_bytes, q->disk_bytes, err);
+		return exceed_error(q, "disk bytes", used->disk_bytes, q->disk_bytes, err);
 	if (q->sandboxes && used->active + 1 > q->sandboxes)
-		return refuse(q, "sandboxes", used->active, q->sandboxes, err);
+		return exceed_error(q, "sandboxes", used->active, q->sandboxes, err);
 	if (q->memory_bytes && used->memory_bytes + s->memory_bytes > q->memory_bytes)
-		return refuse(q, "memory bytes", used->memory_bytes, q->memory_bytes, err);
+		return exceed_error(q, "memory bytes", used->memory_bytes, q->memory_bytes, err);
 	if (q->cpu_ms && used->cpu_ms >= q->cpu_ms)
-		return refuse(q, "cpu milliseconds", used->cpu_ms, q->cpu_ms, err);
+		return exceed_error(q, "cpu milliseconds", used->cpu_ms, q->cpu_ms, err);
 	return 0;
 }
 
-/* What the store counts of this session already. */
-static int counted(struct store *st, const struct store_session *s, struct store_usage *ret,
-		   struct err *err)
+/* What the store counts for this session already. */
+static int own_usage(struct store *st, const struct store_session *s, struct store_usage *ret,
+		     struct err *err)
 {
 	struct store_session there;
 
@@ -121,18 +121,18 @@ static int counted(struct store *st, const struct store_session *s, struct store
 }
 
 static int check_quota(struct store *st, const char *user, const struct store_usage *own,
-		       const struct store_session *s, bool asleep, struct err *err)
+		       const struct store_session *s, bool no_start, struct err *err)
 {
 	struct store_quota q;
 	struct store_usage used;
 
-	if (limits_of(st, s->tenant, user, &q, err) < 0)
+	if (get_limits(st, s->tenant, user, &q, err) < 0)
 		return -1;
-	if (asleep) /* only its files count */
+	if (no_start) /* only its files count */
 		q.sandboxes = q.memory_bytes = q.cpu_ms = 0;
 	if (!q.sandboxes && !q.memory_bytes && !q.disk_bytes && !q.cpu_ms)
 		return 0;
-	if (usage_of(st, s->tenant, user, &used, err) < 0)
+	if (get_usage(st, s->tenant, user, &used, err) < 0)
 		return -1;
 	used.active -= own->active;
 	used.memory_bytes -= own->memory_bytes;
@@ -140,7 +140,7 @@ static int check_quota(struct store *st, const char *user, const struct store_us
 	return check_one(&q, &used, s, err);
 }
 
-int quota_check(struct engine *e, const struct store_session *s, bool is_new, bool asleep,
+int quota_check(struct engine *e, const struct store_session *s, bool is_new, bool no_start,
 		struct err *err)
 {
 	struct store_usage own = { 0 };
@@ -149,11 +149,11 @@ int quota_check(struct engine *e, const struct store_session *s, bool is_new, bo
 	WITH_STORE(e, st)
 	{
 		if (!is_new)
-			r = counted(st, s, &own, err);
+			r = own_usage(st, s, &own, err);
 		if (r == 0 && *s->user)
-			r = check_quota(st, s->user, &own, s, asleep, err);
+			r = check_quota(st, s->user, &own, s, no_start, err);
 		if (r == 0)
-			r = check_quota(st, "", &own, s, asleep, err);
+			r = check_quota(st, "", &own, s, no_start, err);
 	}
 	return r;
 }

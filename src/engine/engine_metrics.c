@@ -11,7 +11,7 @@ const struct engine_metrics *engine_metrics(const struct engine *e)
 	return &e->metrics;
 }
 
-/* With the least that must be there at 0 the keeper only tells: it makes none because of this. */
+/* With a minimum of 0 the keeper reports its pool but does not refill it. */
 void engine_pool_state(struct engine *e, struct keeper_pool_state *ret)
 {
 	struct keeper_pool same = keeper_conn_pool_opts(e);

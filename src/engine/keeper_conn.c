@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper: started when needed, started again when it died, spoken to by one thread at a time.
- */
+/* The keeper: started when needed and again after it died; used by one thread at a time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +13,11 @@
 #include "engine/keeper_conn.h"
 
 enum {
-	END_MS = 20000, /* what the processes of a sandbox may need to be gone */
+	END_MS = 20000, /* for the processes of a sandbox to exit */
 	JOB_MS = 3600 * 1000,
 	WAIT_MIN_US = 200,
 	WAIT_MAX_US = 50000,
-	/* the host's programs and settings, which lie below a slot's files, change meanwhile */
+	/* programs and settings of the host, below a slot's files, may change meanwhile */
 	POOL_AGE_MS = 3600 * 1000,
 };
 
@@ -33,8 +32,8 @@ struct keeper_pool keeper_conn_pool_opts(const struct engine *e)
 				     .age_ms = POOL_AGE_MS };
 }
 
-/* A pool that cannot be had costs time, not correctness: the keeper says so in its numbers. */
-static void ask_for_pool(struct engine *e)
+/* Without a pool starts are slower but correct, so errors are ignored; the keeper counts them. */
+static void set_pool(struct engine *e)
 {
 	struct err ignored;
 
@@ -53,7 +52,7 @@ static int start_keeper(struct engine *e, struct err *err)
 	if (keeper_client_spawn(&how, &e->keeper.client, err) < 0)
 		return -1;
 	e->keeper.start_failed = false;
-	ask_for_pool(e);
+	set_pool(e);
 	return 0;
 }
 
@@ -66,7 +65,7 @@ struct keeper_client *keeper_conn_lock(struct engine *e, struct err *err)
 	}
 	if (!e->keeper.client && start_keeper(e, err) < 0) {
 		pthread_mutex_unlock(&e->keeper.mutex);
-		/* whatever it was, it is nothing that the caller did */
+		/* whatever failed, it is not the caller's fault */
 		err->code = ERR_UNAVAILABLE;
 		err->sys = 0;
 		pthread_mutex_lock(&e->mutex);
@@ -85,14 +84,14 @@ void keeper_conn_unlock(struct engine *e)
 
 void keeper_conn_revive(struct engine *e)
 {
-	struct err ignored; /* whoever needs it is told */
+	struct err ignored; /* the next caller gets the error */
 
 	if (pthread_mutex_trylock(&e->keeper.mutex) != 0)
-		return; /* somebody talks to it */
+		return; /* another thread uses it */
 	pthread_mutex_unlock(&e->keeper.mutex);
 	if (!keeper_conn_lock(e, &ignored))
 		return;
-	ask_for_pool(e);
+	set_pool(e);
 	keeper_conn_unlock(e);
 }
 
@@ -140,8 +139,8 @@ int keeper_conn_destroy(struct engine *e, const char *sandbox, struct err *err)
 	return keeper_conn_call(e, &req, NULL, err);
 }
 
-/* Others use the keeper between two tries. False when the time is over. */
-static bool pause_until(int64_t until, unsigned *us)
+/* Other threads use the keeper between two tries. False: the deadline has passed. */
+static bool wait_before_retry(int64_t until, unsigned *us)
 {
 	if (clock_mono_ms() > until)
 		return false;
@@ -164,7 +163,7 @@ int keeper_conn_seal(struct engine *e, const char *sandbox, const char *layer, b
 			return -1;
 		r = layer_seal(k, sandbox, layer, ret_whole, err);
 		keeper_conn_unlock(e);
-	} while (r < 0 && err->sys == EBUSY && pause_until(until, &us));
+	} while (r < 0 && err->sys == EBUSY && wait_before_retry(until, &us));
 	return r;
 }
 
@@ -182,7 +181,7 @@ int keeper_conn_wait_job(struct engine *e, const char *name, uint64_t *ret_bytes
 			keeper_conn_unlock(e);
 		if (r < 0)
 			return -1;
-	} while (job.state == KEEPER_JOB_RUNNING && pause_until(until, &us));
+	} while (job.state == KEEPER_JOB_RUNNING && wait_before_retry(until, &us));
 	if (job.state != KEEPER_JOB_DONE)
 		return err_set(err, ERR_UNAVAILABLE, "keeper job %s was interrupted", name);
 	if (ret_bytes)
@@ -209,7 +208,7 @@ int keeper_conn_snapshot(struct engine *e, const char *sandbox, const char *laye
 	return 0;
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 static int add_item(void *arg, enum keeper_what what, const char *id, pid_t pid)
 {
@@ -257,8 +256,8 @@ void keeper_listing_fini(struct keeper_listing *l)
 	l->count = 0;
 }
 
-/* A sandbox and the layer it became have one id: both kinds may be there. */
-static bool has(const struct keeper_listing *l, const char *id, enum keeper_what what)
+/* A sandbox and the layer made of it have the same id: both kinds may exist. */
+static bool has_item(const struct keeper_listing *l, const char *id, enum keeper_what what)
 {
 	size_t lo = 0, hi = l->count;
 
@@ -278,12 +277,12 @@ static bool has(const struct keeper_listing *l, const char *id, enum keeper_what
 
 enum keeper_presence keeper_listing_sandbox(const struct keeper_listing *l, const char *id)
 {
-	if (has(l, id, KEEPER_IS_SANDBOX))
+	if (has_item(l, id, KEEPER_IS_SANDBOX))
 		return KEEPER_PRESENCE_SANDBOX;
-	return has(l, id, KEEPER_IS_FILES) ? KEEPER_PRESENCE_FILES : KEEPER_PRESENCE_NONE;
+	return has_item(l, id, KEEPER_IS_FILES) ? KEEPER_PRESENCE_FILES : KEEPER_PRESENCE_NONE;
 }
 
 bool keeper_listing_has_layer(const struct keeper_listing *l, const char *id)
 {
-	return has(l, id, KEEPER_IS_LAYER);
+	return has_item(l, id, KEEPER_IS_LAYER);
 }

@@ -32,11 +32,11 @@ struct keeper_listing { /* sorted by id */
 	size_t count;
 };
 
-/* The keeper; starts one if there is none or the last one died. NULL with err set. */
+/* Locks the keeper's connection; starts a keeper if none runs. NULL with err set. */
 struct keeper_client *keeper_conn_lock(struct engine *e, struct err *err);
-struct keeper_pool keeper_conn_pool_opts(const struct engine *e); /* that it is asked for */
+struct keeper_pool keeper_conn_pool_opts(const struct engine *e); /* that the engine asks for */
 void keeper_conn_unlock(struct engine *e);
-/* One that died is replaced: it may have left a sandbox frozen, which its successor thaws. */
+/* Replaces a keeper that died: it may have left a sandbox frozen, which its successor thaws. */
 void keeper_conn_revive(struct engine *e);
 /* One request without descriptors; ret may be NULL. */
 int keeper_conn_call(struct engine *e, const struct keeper_request *req, struct keeper_reply *ret,
@@ -46,13 +46,13 @@ int keeper_conn_stats(struct engine *e, const char *sandbox, struct keeper_stats
 		      struct err *err);
 int keeper_conn_stop(struct engine *e, const char *sandbox, struct err *err);
 int keeper_conn_destroy(struct engine *e, const char *sandbox, struct err *err);
-/* Waits until its processes are gone. */
+/* Waits until its processes have exited. */
 int keeper_conn_seal(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
 		     struct err *err);
-/* Waits for the copy where it is one. */
+/* Waits for the copy, if it is one. */
 int keeper_conn_snapshot(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
 			 uint64_t *ret_bytes, struct err *err);
-/* Waits for a job that was started under this name. */
+/* Waits for the job with this name. */
 int keeper_conn_wait_job(struct engine *e, const char *name, uint64_t *ret_bytes, struct err *err);
 int keeper_conn_list(struct engine *e, struct keeper_listing *ret, struct err *err);
 void keeper_listing_fini(struct keeper_listing *l);

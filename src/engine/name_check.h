@@ -7,11 +7,11 @@
 
 #include "base/err.h"
 
-/* A name that somebody chose: 1 to size - 1 bytes of text without control characters. */
+/* A name: 1 to size - 1 bytes of text without control characters. */
 int name_check(const char *field, const char *text, size_t size, struct err *err);
-/* The same, where NULL and "" are none. */
+/* The same; NULL and "" are allowed. */
 int name_check_optional(const char *field, const char *text, size_t size, struct err *err);
-/* And of an id, which stands in paths as one part of them. */
+/* The same for an id, which is one component of a path. */
 int name_check_id(const char *field, const char *text, size_t size, struct err *err);
 
 #endif

@@ -11,7 +11,7 @@
 #include "engine/scratch.h"
 
 /* With too many of them the rest waits for the next start. */
-static void remember(struct engine *e, const char *id)
+static void add_pending(struct engine *e, const char *id)
 {
 	pthread_mutex_lock(&e->mutex);
 	if (e->scratch.count < SCRATCH_MAX)
@@ -19,12 +19,12 @@ static void remember(struct engine *e, const char *id)
 	pthread_mutex_unlock(&e->mutex);
 }
 
-static void end(struct engine *e, const char *id)
+static void destroy(struct engine *e, const char *id)
 {
 	struct err err;
 
 	if (keeper_conn_destroy(e, id, &err) < 0 && err.code != ERR_NOT_FOUND)
-		remember(e, id);
+		add_pending(e, id);
 }
 
 /* By a name that we know: also one whose maker died before it could tell has to be ended. */
@@ -47,7 +47,7 @@ int scratch_create(struct engine *e, const struct sandbox_spec *spec, unsigned *
 		r = sandbox_new(k, &named, ret, err);
 	keeper_conn_unlock(e);
 	if (r < 0)
-		end(e, id);
+		destroy(e, id);
 	return r;
 }
 
@@ -59,7 +59,7 @@ void scratch_destroy(struct engine *e, struct sandbox *sb)
 		return;
 	snprintf(id, sizeof(id), "%s", sandbox_id(sb));
 	sandbox_free(sb);
-	end(e, id);
+	destroy(e, id);
 }
 
 void scratch_sweep(struct engine *e)
@@ -73,5 +73,5 @@ void scratch_sweep(struct engine *e)
 	e->scratch.count = 0;
 	pthread_mutex_unlock(&e->mutex);
 	for (unsigned i = 0; i < n; i++)
-		end(e, ids[i]);
+		destroy(e, ids[i]);
 }

@@ -32,7 +32,7 @@ static const struct state_machine_state states[SESSION_STATES] = {
 
 const struct state_machine session_states = { "session", states, SESSION_STATES };
 
-/* The table of lifecycle.md. `bare` is where it leads when there is nothing to resume from. */
+/* The table of lifecycle.md. `bare`: the state if there is nothing to resume from. */
 static const struct {
 	uint64_t from;
 	enum session_event event;
@@ -60,7 +60,7 @@ static const struct {
 
 static const struct {
 	const char *name;
-	bool needs_no_sandbox; /* a live one would be left behind, or doubled */
+	bool needs_no_sandbox; /* a running one would be lost, or doubled */
 } events[SESSION_EVENTS] = {
 	[SESSION_START] = { "start", true },
 	[SESSION_READY] = { "ready" },
@@ -130,7 +130,7 @@ int64_t session_due_at(const struct store_session *s)
 
 static bool may_find_sandbox(const struct store_session *s, enum session_event ev)
 {
-	/* a failed session is rolled back to rest; a live sandbox would be forgotten there */
+	/* rolling back a failed session leaves it at rest; a running sandbox would be lost */
 	bool rest = ev == SESSION_ROLLBACK && s->state == SESSION_FAILED;
 
 	return s->runtime != SESSION_RUNTIME_LIVE || !(events[ev].needs_no_sandbox || rest);
@@ -165,7 +165,7 @@ int session_record_next(const struct store_session *s, enum session_event ev,
 
 static void stop_timers(struct store_session *s)
 {
-	s->hibernate_at = s->expires_at = 0; /* the preferences stay */
+	s->hibernate_at = s->expires_at = 0; /* the timeouts stay */
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -178,7 +178,7 @@ static int64_t end_of_life(const struct store_session *s)
 	return s->max_lifetime_ms ? s->started_at + s->max_lifetime_ms : INT64_MAX;
 }
 
-/* Only ever later, and never past the end of its lifetime. */
+/* Only postpones, and never past the end of its lifetime. */
 static void push_timers(struct store_session *s, int64_t now, int64_t ms)
 {
 	int64_t idle = ms ? now + ms : 0;
@@ -221,7 +221,7 @@ static void lose_sandbox(struct store_session *s)
 
 static void change_error(struct store_session *s)
 {
-	/* one that could not be hibernated lives on; a probe may find it well */
+	/* a sandbox that could not be hibernated stays; a probe may find it healthy */
 	if (s->state == SESSION_HIBERNATING)
 		stop_timers(s);
 	else
@@ -280,8 +280,8 @@ static void explain(struct store_session *s, const struct session_cause_opts *wh
 	snprintf(s->cause.actor, sizeof(s->cause.actor), "%s", why->actor ? why->actor : "");
 }
 
-/* One that is to be destroyed when nobody uses it is, also when it sleeps by then: something else
- * than its idle time put it to sleep. */
+/* A session with on_idle "destroy" is also destroyed while hibernated, if something else than
+ * its idle timeout hibernated it. */
 static int64_t rest_until(const struct store_session *s)
 {
 	int64_t since = s->last_activity_at ? s->last_activity_at : s->created_at;
@@ -307,10 +307,9 @@ int session_record_move(struct store_session *s, enum session_event ev,
 	if (to == SESSION_ACTIVE)
 		s->cause = (struct store_cause){ 0 };
 	else if (ev != SESSION_DESTROY || s->state != SESSION_DESTROYING)
-		explain(s, why, now); /* of a destruction the first cause is the true one */
+		explain(s, why, now); /* of a destruction the first cause counts */
 	s->state = (uint8_t)to;
-	/* the reaper looks at once at what is to be destroyed, and after a while at what somebody
-	 * was at and did not finish */
+	/* the timers check a destroyed session at once, and an unfinished one after a while */
 	if (to == SESSION_DESTROYING)
 		s->due_at = now;
 	else if (SM_BIT(to) & (PROVISIONING | RESTORING | HIBERNATING))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The states of a session, what moves it from one to another, and what a move changes in its
- * record. Pure functions: who calls them writes the record by compare-and-set afterwards. */
+/* States of a session, the events between them, and their effect on the record. Pure functions:
+ * the caller writes the record by compare-and-set afterwards. */
 #ifndef LODGE_ENGINE_SESSION_STATE_H
 #define LODGE_ENGINE_SESSION_STATE_H
 
@@ -11,7 +11,7 @@
 #include "base/state_machine.h"
 #include "store/record.h"
 
-/* The numbers of these enums are in the store: new ones go to the end. */
+/* The store has the numbers of these enums: append new ones. */
 enum session_state {
 	SESSION_NONE, /* never had a sandbox, or nothing is left of it */
 	SESSION_PROVISIONING,
@@ -21,7 +21,7 @@ enum session_state {
 	SESSION_RESTORING,
 	SESSION_ARCHIVED, /* never evaluated nor resumed */
 	SESSION_FAILED,
-	SESSION_DESTROYING, /* has its tombstone; the record goes when everything else has */
+	SESSION_DESTROYING, /* has its tombstone; the record is removed last */
 	SESSION_STATES,
 };
 
@@ -37,43 +37,43 @@ enum session_end { /* of on_idle and on_expire */
 };
 
 enum session_event {
-	SESSION_START, /* create or resume was asked */
-	SESSION_READY, /* the sandbox answers */
-	SESSION_ERROR, /* what was under way did not work */
+	SESSION_START, /* create or resume was requested */
+	SESSION_READY, /* the sandbox responds */
+	SESSION_ERROR, /* the operation in progress failed */
 	SESSION_USE, /* exec, file call, get-or-create, activity, extend */
-	SESSION_EVENT_HIBERNATE, /* due, or hibernate was asked */
-	SESSION_EVENT_NOT_DUE, /* looked at again under the lock: no longer due */
+	SESSION_EVENT_HIBERNATE, /* due, or requested */
+	SESSION_EVENT_NOT_DUE, /* checked again with the lock: no longer due */
 	SESSION_SEALED, /* files sealed, processes stopped */
 	SESSION_ALIVE, /* a probe found it alive */
 	SESSION_GONE, /* a probe or a use found it gone */
-	SESSION_ROLLBACK, /* to one of its snapshots was asked */
-	SESSION_ARCHIVE, /* was asked */
-	SESSION_UNARCHIVE, /* was asked */
-	SESSION_DESTROY, /* was asked, or due */
+	SESSION_ROLLBACK, /* to one of its snapshots was requested */
+	SESSION_ARCHIVE, /* was requested */
+	SESSION_UNARCHIVE, /* was requested */
+	SESSION_DESTROY, /* was requested, or is due */
 	SESSION_EVENTS,
 };
 
 enum session_cause {
 	SESSION_CAUSE_NONE,
-	SESSION_CAUSE_REQUESTED, /* somebody asked for it */
-	SESSION_CAUSE_IDLE, /* nobody used it for its idle time */
-	SESSION_CAUSE_EXPIRED, /* its lifetime is over */
-	SESSION_CAUSE_REPLACED, /* another of the same user took its place */
-	SESSION_CAUSE_CAPACITY, /* it made room for another */
-	SESSION_CAUSE_GONE, /* the sandbox does not exist any more */
-	SESSION_CAUSE_STOPPED, /* the sandbox is there but its processes are not */
-	SESSION_CAUSE_UNAVAILABLE, /* no answer, too often */
-	SESSION_CAUSE_INTERRUPTED, /* the engine ended in the middle of it */
-	SESSION_CAUSE_ERROR, /* something failed; the sentence says what */
+	SESSION_CAUSE_REQUESTED, /* a caller requested it */
+	SESSION_CAUSE_IDLE, /* its idle timeout passed */
+	SESSION_CAUSE_EXPIRED, /* its maximum lifetime passed */
+	SESSION_CAUSE_REPLACED, /* another session of the same user replaced it */
+	SESSION_CAUSE_CAPACITY, /* hibernated to make room for another */
+	SESSION_CAUSE_GONE, /* the sandbox no longer exists */
+	SESSION_CAUSE_STOPPED, /* the sandbox exists but its processes do not */
+	SESSION_CAUSE_UNAVAILABLE, /* too many failed probes */
+	SESSION_CAUSE_INTERRUPTED, /* the engine stopped during the operation */
+	SESSION_CAUSE_ERROR, /* an operation failed; the text says which */
 	SESSION_CAUSES,
 };
 
 enum {
 	SESSION_EXPIRY_BUFFER_MS = 10000,
-	SESSION_UNFINISHED_MS = 30000, /* when the sweep looks at what should be over by then */
+	SESSION_UNFINISHED_MS = 30000, /* after which the timers check an unfinished operation */
 };
 
-/* Every move that is allowed; one that is not here is a bug. */
+/* All transitions that are allowed; any other is a bug. */
 extern const struct state_machine session_states;
 
 const char *session_event_name(enum session_event ev);
@@ -110,7 +110,7 @@ bool session_has_files(const struct store_session *s);
 /* The one answer to "has it a snapshot" for callers: files to resume from, or, of one that runs,
  * a snapshot that was taken of it. */
 bool session_has_snapshot(const struct store_session *s);
-/* When the sweep must look: the earlier of its deadlines, 0 if it has none. */
+/* When the timers must check it: at the earlier of its deadlines; 0: never. */
 int64_t session_due_at(const struct store_session *s);
 
 #endif

@@ -11,13 +11,13 @@
 #include "engine/internal.h"
 
 struct stage {
-	char session[STORE_ID]; /* empty: this place is free, or it is the engine's own */
-	uint64_t at; /* rises: the smallest is the oldest; 0: nothing was told */
+	char session[STORE_ID]; /* "": free, or the engine's own */
+	uint64_t at; /* rises: the smallest is the oldest; 0: nothing was reported */
 	struct progress_state state;
 };
 
 struct start_progress {
-	pthread_mutex_t mutex; /* taken last of all, beside the workers' */
+	pthread_mutex_t mutex; /* taken last, like the workers' */
 	uint64_t count;
 	struct stage engine, sessions[ENGINE_STAGES_MAX];
 };
@@ -56,7 +56,7 @@ void progress_fini(struct engine *e)
 	e->progress = NULL;
 }
 
-/* NULL: nothing is known of it. */
+/* NULL: not known. */
 static struct stage *find(struct start_progress *p, const char *session)
 {
 	if (!*session)
@@ -67,7 +67,7 @@ static struct stage *find(struct start_progress *p, const char *session)
 	return NULL;
 }
 
-static struct stage *place(struct start_progress *p, const char *session)
+static struct stage *get_slot(struct start_progress *p, const char *session)
 {
 	struct stage *g = *session ? find(p, session) : &p->engine;
 
@@ -81,7 +81,7 @@ static struct stage *place(struct start_progress *p, const char *session)
 	return g;
 }
 
-static enum progress_status status_of(const char *name)
+static enum progress_status parse_status(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (strcmp(names[i], name) == 0)
@@ -92,7 +92,7 @@ static enum progress_status status_of(const char *name)
 struct progress_state progress_make(struct engine *e, const char *status, const char *stage,
 				    const char *message, unsigned step, unsigned total)
 {
-	struct progress_state now = { .status = status_of(status),
+	struct progress_state now = { .status = parse_status(status),
 				      .step = step,
 				      .total_steps = total,
 				      .updated = engine_now(e) };
@@ -111,7 +111,7 @@ void progress_publish(struct engine *e, const char *session, const struct progre
 	struct stage *g;
 
 	pthread_mutex_lock(&p->mutex);
-	g = place(p, of);
+	g = get_slot(p, of);
 	g->at = ++p->count;
 	g->state = *now;
 	pthread_mutex_unlock(&p->mutex);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a start has come: the engine's own, and that of a session's sandbox. Who asks late is
- * told the latest. */
+/* Progress of a start: of the engine itself, or of a session's sandbox. The latest state is kept
+ * for callers that ask later. */
 #ifndef LODGE_ENGINE_START_PROGRESS_H
 #define LODGE_ENGINE_START_PROGRESS_H
 
@@ -26,7 +26,7 @@ struct progress_state {
 
 const char *progress_status_name(enum progress_status s);
 
-/* Of a session, or of the engine with NULL. ERR_NOT_FOUND: nothing was told yet, or it is too long
+/* Of a session, or of the engine with NULL. ERR_NOT_FOUND: nothing was reported, or too long
  * ago: only the latest sessions are kept. */
 int progress_get(struct engine *e, const char *session, struct progress_state *ret,
 		 struct err *err);
@@ -34,7 +34,6 @@ int progress_get(struct engine *e, const char *session, struct progress_state *r
 /* Called by whichever thread makes progress. It must not block or call progress_*(). */
 typedef void progress_fn(void *arg, const struct progress_state *now);
 
-/* ---- progress -------------------------------------------------------------------------------- */
 int progress_init(struct engine *e); /* 0 or -ENOMEM */
 void progress_fini(struct engine *e);
 void progress_report(struct engine *e, const char *session, const char *status, const char *stage,

@@ -13,7 +13,7 @@ struct job {
 	void *arg;
 };
 
-static void *work(void *arg)
+static void *run_worker(void *arg)
 {
 	struct engine *e = arg;
 
@@ -45,12 +45,12 @@ int engine_post(struct engine *e, void (*fn)(struct engine *e, void *arg), void 
 		struct err *err)
 {
 	struct job *j;
-	bool alone;
+	bool inline_only;
 
 	pthread_mutex_lock(&e->workers.mutex);
-	alone = e->workers.nthreads == 0 || e->workers.stopping;
+	inline_only = e->workers.nthreads == 0 || e->workers.stopping;
 	pthread_mutex_unlock(&e->workers.mutex);
-	if (alone) {
+	if (inline_only) {
 		fn(e, arg);
 		return 0;
 	}
@@ -70,7 +70,7 @@ int engine_post(struct engine *e, void (*fn)(struct engine *e, void *arg), void 
 int worker_pool_start(struct engine *e, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(e->workers.threads); i++) {
-		int r = pthread_create(&e->workers.threads[i], NULL, work, e);
+		int r = pthread_create(&e->workers.threads[i], NULL, run_worker, e);
 
 		if (r)
 			return err_sys(err, r, "worker thread");

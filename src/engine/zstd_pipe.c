@@ -14,12 +14,12 @@
 #include "sandbox/keeper_spawn.h"
 #include "engine/internal.h"
 
-enum { PATH_SIZE = 4096, PIPE_WANTED = 1 << 20 };
-enum { BAD_INPUT = 1, NO_ROOM = 2 }; /* statuses of lodge-zstd */
+enum { PATH_SIZE = 4096, PIPE_SIZE = 1 << 20 };
+enum { BAD_INPUT = 1, NO_SPACE = 2 }; /* statuses of lodge-zstd */
 
 struct pack {
 	int pidfd;
-	int says; /* what it writes to its standard error */
+	int stderr_fd; /* what it writes to its standard error */
 };
 
 static int check_blocks(int fd, struct err *err)
@@ -51,20 +51,20 @@ static int start(struct pack *p, const char *program, bool back, int in, int out
 {
 	char name[] = "lodge-zstd", opt[] = "-d", found[PATH_SIZE];
 	char *argv[] = { name, back ? opt : NULL, NULL }, *env[] = { NULL };
-	auto_close int says = -1, ours = -1;
+	auto_close int stderr_fd = -1, ours = -1;
 
 	if (check_blocks(in, err) < 0 || check_blocks(out, err) < 0 ||
 	    (!program && keeper_spawn_find(name, found, sizeof(found), err) < 0) ||
-	    new_pipe(&ours, &says, err) < 0 ||
+	    new_pipe(&ours, &stderr_fd, err) < 0 ||
 	    child_program_start(program ? program : found, argv, env,
-				(const int[]){ in, out, says }, 3, &p->pidfd, err) < 0)
+				(const int[]){ in, out, stderr_fd }, 3, &p->pidfd, err) < 0)
 		return -1;
-	p->says = steal_fd(&ours);
+	p->stderr_fd = steal_fd(&ours);
 	return 0;
 }
 
-/* 0, or an error code of what it said. */
-static enum err_code judge(const siginfo_t *end)
+/* 0, or the error code of its exit. */
+static enum err_code exit_error(const siginfo_t *end)
 {
 	if (end->si_code != CLD_EXITED)
 		return ERR_INTERNAL;
@@ -73,14 +73,14 @@ static enum err_code judge(const siginfo_t *end)
 		return ERR_NONE;
 	case BAD_INPUT:
 		return ERR_INVALID;
-	case NO_ROOM:
+	case NO_SPACE:
 		return ERR_LIMIT;
 	default:
 		return ERR_UNAVAILABLE;
 	}
 }
 
-/* Waits for its end. */
+/* Waits until it exits. */
 static int end(struct pack *p, struct err *err)
 {
 	siginfo_t info = { 0 };
@@ -92,23 +92,22 @@ static int end(struct pack *p, struct err *err)
 	do
 		r = waitid(P_PIDFD, (id_t)p->pidfd, &info, WEXITED);
 	while (r < 0 && errno == EINTR);
-	n = read(p->says, text, sizeof(text) - 1);
+	n = read(p->stderr_fd, text, sizeof(text) - 1);
 	text[n > 0 ? n : 0] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	close(p->pidfd);
-	close(p->says);
+	close(p->stderr_fd);
 	if (r < 0)
 		return err_sys(err, errno, "lodge-zstd");
-	code = judge(&info);
+	code = exit_error(&info);
 	if (code == ERR_NONE)
 		return 0;
 	return err_set(err, code, "%s", *text ? text : "lodge-zstd died");
 }
 
-/* fn failed. One of them is the cause, and the other only knows that nobody reads any more, or that
- * nothing more comes: lodge-zstd, if it had ended by itself with something to say. Unpacking, that
- * nobody took what it wrote is nothing to say. */
-static void blame(struct pack *p, bool back, struct err *err)
+/* fn failed. Its error may only be a consequence of lodge-zstd's exit: then *err becomes that of
+ * lodge-zstd. When it unpacked, a broken output pipe is no cause, only invalid input is. */
+static void choose_error(struct pack *p, bool back, struct err *err)
 {
 	struct err packing;
 
@@ -128,14 +127,14 @@ int zstd_pipe_run(const char *program, bool back, int fd, zstd_pipe_fn *fn, void
 
 	if (new_pipe(&from, &to, err) < 0)
 		return -1;
-	(void)fcntl(to, F_SETPIPE_SZ, PIPE_WANTED); /* as large as the host lets us have it */
+	(void)fcntl(to, F_SETPIPE_SZ, PIPE_SIZE); /* as large as the host allows */
 	if (start(&p, program, back, back ? fd : from, back ? to : fd, err) < 0)
 		return -1;
 	close(steal_fd(its));
 	r = fn(arg, *plain, err);
 	if (r < 0)
-		blame(&p, back, err);
-	close(steal_fd(plain)); /* what it waits for */
+		choose_error(&p, back, err);
+	close(steal_fd(plain)); /* it waits for the end of its input */
 	return r < 0 ? -1 : end(&p, err);
 }
 

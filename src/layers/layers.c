@@ -44,7 +44,8 @@ int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_
 	return 0;
 }
 
-/* One place stays free: what is sealed over a stack must still fit into a request to flatten it. */
+/* One layer fewer than the maximum: what is sealed on top must still fit into a request to
+ * flatten. */
 int layers_list_stack(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
 		      struct err *err)
 {
@@ -64,7 +65,7 @@ int layers_list_stack(struct engine *e, const char *top, char (*ret)[STORE_ID], 
 	return 0;
 }
 
-/* ---- new ones -------------------------------------------------------------------------------- */
+/* ---- new layers ------------------------------------------------------------------------------ */
 
 int layers_reserve(struct engine *e, struct layer_reservation *l, struct err *err)
 {
@@ -147,7 +148,7 @@ void layers_forget_holds(struct engine *e)
 	(void)store_layer_release(st, kinds[i], &ignored);
 }
 
-/* ---- what nothing names ---------------------------------------------------------------------- */
+/* ---- unreferenced layers --------------------------------------------------------------------- */
 
 static int drop_files(struct engine *e, const char *id)
 {
@@ -162,8 +163,8 @@ static int drop_files(struct engine *e, const char *id)
 	return r;
 }
 
-/* The row goes first: the store refuses that while anybody names it, and when it is gone nobody can
- * any more. */
+/* The row goes first: the store refuses while it is referenced, and without a row it cannot be
+ * referenced again. */
 static bool collect_one(struct engine *e, const char *id)
 {
 	struct err ignored;
@@ -178,7 +179,7 @@ static bool collect_one(struct engine *e, const char *id)
 	return true;
 }
 
-/* One that goes may leave the one below it without a name: again until nothing is found. */
+/* Removing a layer may leave the one below unreferenced: repeats until none is found. */
 static int collect_rows(struct engine *e)
 {
 	int64_t before = engine_now(e) - LAYER_GRACE_MS;
@@ -210,7 +211,7 @@ static bool has_row(struct engine *e, const char *id)
 
 	WITH_STORE(e, st)
 	r = store_layer_get(st, id, &l, &err);
-	return r == 0 || err.code != ERR_NOT_FOUND; /* who cannot look removes nothing */
+	return r == 0 || err.code != ERR_NOT_FOUND; /* if in doubt, keep it */
 }
 
 struct strays {
@@ -239,7 +240,7 @@ static int find_candidates(struct engine *e, struct strays *ret, struct err *err
 
 /* A layer has the name of the sandbox it was: the one that a session has now may have been sealed,
  * and its row is about to be written. */
-static void spare(struct strays *s, const struct store_session_list *l)
+static void keep_named(struct strays *s, const struct store_session_list *l)
 {
 	for (size_t i = 0; i < l->count; i++)
 		for (size_t j = 0; j < s->count; j++)
@@ -250,7 +251,7 @@ static void spare(struct strays *s, const struct store_session_list *l)
 			}
 }
 
-static int spare_named(struct engine *e, struct strays *s, struct err *err)
+static int keep_all_named(struct engine *e, struct strays *s, struct err *err)
 {
 	struct store_session_filter any = { 0 };
 	struct store_page page = { .limit = PAGE };
@@ -262,7 +263,7 @@ static int spare_named(struct engine *e, struct strays *s, struct err *err)
 		WITH_STORE(e, st)
 		r = store_session_list(st, &any, page, &l, err);
 		if (r == 0)
-			spare(s, &l);
+			keep_named(s, &l);
 		page.after = l.next;
 		store_session_list_fini(&l);
 		if (!page.after)
@@ -279,9 +280,9 @@ int layers_remove_strays(struct engine *e)
 
 	if (find_candidates(e, &s, &ignored) < 0)
 		return 0;
-	if (spare_named(e, &s, &ignored) < 0)
+	if (keep_all_named(e, &s, &ignored) < 0)
 		s.count = 0;
-	/* once more: whoever named or made one before has written its row by now */
+	/* checked again: a layer that was referenced or made before has its row by now */
 	for (size_t i = 0; i < s.count; i++)
 		if (!has_row(e, s.ids[i]))
 			removed += drop_files(e, s.ids[i]) == 0;
@@ -290,7 +291,7 @@ int layers_remove_strays(struct engine *e)
 }
 
 /* Both kinds of things are many, and files without a row are rare. */
-static bool is_time(struct engine *e)
+static bool is_check_due(struct engine *e)
 {
 	int64_t now = engine_now(e);
 	bool yes;
@@ -307,7 +308,7 @@ int layers_collect(struct engine *e)
 {
 	int removed = collect_rows(e);
 
-	if (is_time(e))
+	if (is_check_due(e))
 		removed += layers_remove_strays(e);
 	return removed;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sealed files: how they are stacked, kept and given up.
+/* Sealed files: how they are stacked, held and removed.
  *
- * A layer is in two places, as files and as a row of the store. The files are made before the row
- * and removed after it, so whatever a crash leaves is files without a row, which nobody can name:
- * those are looked for and removed. */
+ * A layer exists as files and as a row of the store. The files are made before the row and
+ * removed after it, so a crash can only leave files without a row, which nothing can refer to;
+ * layers_remove_strays() finds and removes them. */
 #ifndef LODGE_LAYERS_LAYERS_H
 #define LODGE_LAYERS_LAYERS_H
 
@@ -25,7 +25,7 @@ int layers_reserve(struct engine *e, struct layer_reservation *l, struct err *er
 void layers_unreserve(struct layer_reservation *l); /* NULL and one not reserved are allowed */
 DEFINE_AUTO(struct layer_reservation *, layers_unreserve);
 
-/* The row of one whose files are there. */
+/* Adds the row of a layer whose files exist. */
 int layers_add(struct engine *e, const char *id, const char *parent, const char *template,
 	       uint64_t bytes, struct err *err);
 

@@ -5,13 +5,13 @@
 #include "layers/layers.h"
 #include "layers/snapshot_record.h"
 
-static int unknown(const char *id, struct err *err)
+static int not_found(const char *id, struct err *err)
 {
 	return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id);
 }
 
 /* How large it is may have been found out since. */
-static void measure(struct store *st, struct store_snapshot *s)
+static void set_size(struct store *st, struct store_snapshot *s)
 {
 	struct store_layer l;
 	struct err ignored;
@@ -27,17 +27,17 @@ int snapshot_get(struct engine *e, const struct caller *who, const char *id,
 	int r = -1;
 
 	if (!*id || strlen(id) >= STORE_ID)
-		return unknown(id, err);
+		return not_found(id, err);
 	WITH_STORE(e, st)
 	{
 		r = store_snapshot_get(st, id, &s, err);
 		if (r == 0)
-			measure(st, &s);
+			set_size(st, &s);
 	}
 	if (r < 0)
-		return err->code == ERR_NOT_FOUND ? unknown(id, err) : -1;
+		return err->code == ERR_NOT_FOUND ? not_found(id, err) : -1;
 	if (strcmp(s.tenant, who->tenant) != 0)
-		return unknown(id, err);
+		return not_found(id, err);
 	*ret = s;
 	return 0;
 }
@@ -50,7 +50,7 @@ int snapshot_hold(struct engine *e, const struct caller *who, const char *id, co
 	if (snapshot_get(e, who, id, &s, err) < 0)
 		return -1;
 	if (layers_hold(e, s.layer, holder, err) < 0)
-		return err->code == ERR_CONFLICT ? unknown(id, err) : -1;
+		return err->code == ERR_CONFLICT ? not_found(id, err) : -1;
 	if (snapshot_get(e, who, id, ret, err) == 0)
 		return 0;
 	layers_release(e, s.layer, holder);
@@ -66,7 +66,7 @@ int snapshot_search(struct engine *e, const struct store_snapshot_filter *f, str
 	{
 		r = store_snapshot_list(st, f, page, ret, err);
 		for (size_t i = 0; r == 0 && i < ret->count; i++)
-			measure(st, &ret->items[i]);
+			set_size(st, &ret->items[i]);
 	}
 	return r;
 }

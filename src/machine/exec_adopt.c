@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands that an earlier engine started in a sandbox which is alive: those that run go on under
- * this engine, those that ended meanwhile are written down, those that nobody knows any more are
- * lost. Nothing runs unknown: a command without a row gets one. */
+/* Execs that an earlier engine started in a running sandbox: running ones continue under this
+ * engine, ended ones are recorded, and those that neither side knows are lost. A process without
+ * a row gets one, so that nothing runs unrecorded. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 enum {
 	PAGE = 200,
 	STATUS_MS = 15000,
-	ALL_MS = 20000, /* for all commands together: one that answers slowly answers many times */
+	ALL_MS = 20000, /* for all execs together: a slow sandbox is slow for each of them */
 };
 
 struct proc {
@@ -35,8 +35,8 @@ struct adoption {
 	int64_t until; /* clock_mono_ms() */
 };
 
-/* Jobs of side connections are nobody's commands. */
-static int note(void *arg, const struct agent_proc *p)
+/* Jobs of side connections are no execs. */
+static int add_process(void *arg, const struct agent_proc *p)
 {
 	struct adoption *a = arg;
 
@@ -54,9 +54,10 @@ static struct proc *find_proc(struct adoption *a, int64_t number)
 	return NULL;
 }
 
-/* ---- one ------------------------------------------------------------------------------------ */
+/* ---- one exec -------------------------------------------------------------------------------- */
 
-static int finish(struct engine *e, struct store_exec *rec, enum exec_state state, struct err *err)
+static int finish_row(struct engine *e, struct store_exec *rec, enum exec_state state,
+		      struct err *err)
 {
 	int r = -1;
 
@@ -68,7 +69,7 @@ static int finish(struct engine *e, struct store_exec *rec, enum exec_state stat
 	return r;
 }
 
-static void take_end(struct exec_record *c)
+static void record_end(struct exec_record *c)
 {
 	int64_t at;
 
@@ -80,8 +81,9 @@ static void take_end(struct exec_record *c)
 		c->rec.ended_at = at;
 }
 
-/* Its row stays pending, so that nobody else touches the connection before all are taken up. */
-static int take_up(struct machine *v, struct store_exec *rec, struct err *err)
+/* The row stays pending, so that no other thread uses the connection before all execs are
+ * adopted. */
+static int adopt_exec(struct machine *v, struct store_exec *rec, struct err *err)
 {
 	struct exec_record *c = exec_record_new(v->engine, v, rec, err);
 	int r;
@@ -92,19 +94,19 @@ static int take_up(struct machine *v, struct store_exec *rec, struct err *err)
 			     err);
 	if (r < 0) {
 		if (err->code == ERR_NOT_FOUND)
-			r = finish(v->engine, &c->rec, EXEC_LOST, err);
+			r = finish_row(v->engine, &c->rec, EXEC_LOST, err);
 		exec_close(c->own_handle);
 		return r;
 	}
 	c->started = true;
 	exec_record_link(c);
 	if (guest_exec_state(c->exec) == GUEST_EXEC_EXITED)
-		take_end(c);
+		record_end(c);
 	return 0;
 }
 
-/* Written down already, only lodge-init was not told. */
-static void forget(struct machine *v, uint64_t number)
+/* The exec is recorded already; only lodge-init was not told to forget it. */
+static void forget_process(struct machine *v, uint64_t number)
 {
 	struct agent_ref ref = { .exec = number };
 	struct err ignored;
@@ -130,12 +132,12 @@ static int adopt_row(struct adoption *a, struct store_exec *row, struct err *err
 		p->known = true;
 	if (row->state != EXEC_RUNNING) {
 		if (p)
-			forget(a->v, p->exec);
+			forget_process(a->v, p->exec);
 		return 0;
 	}
 	if (!p) /* one of an earlier sandbox ended with it */
-		return finish(a->v->engine, row, same ? EXEC_LOST : EXEC_KILLED, err);
-	return check_time(a, err) < 0 ? -1 : take_up(a->v, row, err);
+		return finish_row(a->v->engine, row, same ? EXEC_LOST : EXEC_KILLED, err);
+	return check_time(a, err) < 0 ? -1 : adopt_exec(a->v, row, err);
 }
 
 static int adopt_rows(struct adoption *a, struct err *err)
@@ -156,7 +158,7 @@ static int adopt_rows(struct adoption *a, struct err *err)
 	return r;
 }
 
-/* ---- without a row -------------------------------------------------------------------------- */
+/* ---- processes without a row ----------------------------------------------------------------- */
 
 struct words {
 	bool done;
@@ -191,7 +193,7 @@ static void on_status(void *arg, const void *msg, size_t len, int *fds, const st
 }
 
 /* What was asked for, as far as lodge-init remembers it; NULL with err. */
-static char *words_of(struct machine *v, uint64_t number, struct err *err)
+static char *get_command(struct machine *v, uint64_t number, struct err *err)
 {
 	struct agent *a = sandbox_agent(v->conn);
 	struct agent_ref ref = { .exec = number };
@@ -209,7 +211,7 @@ static char *words_of(struct machine *v, uint64_t number, struct err *err)
 	return w.json;
 }
 
-static int adopt_stranger(struct machine *v, const struct proc *p, struct err *err)
+static int adopt_unknown(struct machine *v, const struct proc *p, struct err *err)
 {
 	struct store_exec rec = { .incarnation = v->incarnation,
 				  .number = (int64_t)p->exec,
@@ -220,7 +222,7 @@ static int adopt_stranger(struct machine *v, const struct proc *p, struct err *e
 		return -1;
 	memcpy(rec.tenant, v->tenant, sizeof(rec.tenant));
 	memcpy(rec.session, v->session, sizeof(rec.session));
-	rec.command = words_of(v, p->exec, err);
+	rec.command = get_command(v, p->exec, err);
 	if (!rec.command)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	WITH_STORE(v->engine, st)
@@ -229,7 +231,7 @@ static int adopt_stranger(struct machine *v, const struct proc *p, struct err *e
 		store_exec_fini(&rec);
 		return -1;
 	}
-	return take_up(v, &rec, err);
+	return adopt_exec(v, &rec, err);
 }
 
 int exec_adopt_all(struct machine *v, struct err *err)
@@ -243,11 +245,11 @@ int exec_adopt_all(struct machine *v, struct err *err)
 	a->until = clock_mono_ms() + ALL_MS;
 	if (exec_output_prepare(v->engine, v->session, err) < 0)
 		return -1;
-	if (agent_list(sandbox_agent(v->conn), note, a, err) < 0 || adopt_rows(a, err) < 0)
+	if (agent_list(sandbox_agent(v->conn), add_process, a, err) < 0 || adopt_rows(a, err) < 0)
 		return -1;
 	for (size_t i = 0; i < a->count; i++)
 		if (!a->procs[i].known &&
-		    (check_time(a, err) < 0 || adopt_stranger(v, &a->procs[i], err) < 0))
+		    (check_time(a, err) < 0 || adopt_unknown(v, &a->procs[i], err) < 0))
 			return -1;
 	pthread_mutex_lock(&v->mutex);
 	for (struct exec_handle *x = v->execs; x; x = next) {

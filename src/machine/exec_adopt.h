@@ -4,8 +4,6 @@
 
 #include "machine/machine.h"
 
-/* ---- runs.c: commands -------------------------------------------------------------------------
- */
 /* Takes up what an earlier engine started; called before the pump has the connection. */
 int exec_adopt_all(struct machine *v, struct err *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output that outlives its sandbox: <home>/logs/<session>/<exec>.out and .err, the raw bytes that
- * could be read of each stream when its command had ended. An empty stream has no file. The files
- * are as old as the end they belong to, which is how they are found when their time is over.
+/* Output that outlives its sandbox: <home>/logs/<session>/<exec>.out and .err hold what could be
+ * read of each stream when the exec ended. An empty stream has no file. The modification time is
+ * the end of the exec; pruning goes by it.
  *
- * They are not synced: a power loss may take what a command printed, never how it ended. */
+ * The files are not synced: a power loss may lose output, but never how an exec ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 enum {
 	NAME = STORE_ID + 16,
-	REMOVE_TRIES = 16, /* a command that ends meanwhile may add a file */
+	REMOVE_TRIES = 16, /* an exec that ends meanwhile may add a file */
 	KEPT_MAX = 64 << 20, /* of one session; beyond it the oldest go */
 	KEPT_STEP = 8 << 20, /* so much more, and it is counted again */
 	FILES_MAX = 20000, /* likewise */
@@ -39,8 +39,8 @@ int exec_output_prepare(struct engine *e, const char *session, struct err *err)
 	return 0;
 }
 
-static int fill(struct exec_record *c, enum guest_exec_stream s, int fd, uint64_t *ret_size,
-		struct err *err)
+static int write_stream(struct exec_record *c, enum guest_exec_stream s, int fd, uint64_t *ret_size,
+			struct err *err)
 {
 	struct timespec at = { .tv_sec = c->rec.ended_at / 1000 };
 	struct stat st;
@@ -53,8 +53,8 @@ static int fill(struct exec_record *c, enum guest_exec_stream s, int fd, uint64_
 	return 0;
 }
 
-static int save(struct exec_record *c, enum guest_exec_stream s, int dir,
-		struct exec_output_file *ret, struct err *err)
+static int save_stream(struct exec_record *c, enum guest_exec_stream s, int dir,
+		       struct exec_output_file *ret, struct err *err)
 {
 	char name[NAME], temp[NAME];
 	auto_close int fd = -1;
@@ -66,7 +66,7 @@ static int save(struct exec_record *c, enum guest_exec_stream s, int dir,
 	fd = openat(dir, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_sys(err, errno, "logs/%s/%s", c->rec.session, temp);
-	if (fill(c, s, fd, &size, err) < 0) {
+	if (write_stream(c, s, fd, &size, err) < 0) {
 		(void)unlinkat(dir, temp, 0);
 		return -1;
 	}
@@ -84,17 +84,16 @@ static bool is_empty(const struct exec_record *c, enum guest_exec_stream s)
 	return guest_exec_start_offset(c->exec, s) == guest_exec_end(c->exec, s);
 }
 
-/* ---- how much of it is kept -------------------------------------------------------------------
- */
+/* ---- limit ----------------------------------------------------------------------------------- */
 
-struct kept {
+struct saved {
 	char name[NAME];
 	int64_t at;
 	uint64_t bytes;
 };
 
 struct count {
-	struct kept *items;
+	struct saved *items;
 	size_t count;
 	uint64_t bytes;
 };
@@ -102,7 +101,7 @@ struct count {
 static int count_file(int dir, const char *name, void *arg)
 {
 	struct count *n = arg;
-	struct kept *k;
+	struct saved *k;
 	struct stat st;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || strlen(name) >= NAME)
@@ -119,13 +118,13 @@ static int count_file(int dir, const char *name, void *arg)
 
 static int older_first(const void *a, const void *b)
 {
-	const struct kept *x = a, *y = b;
+	const struct saved *x = a, *y = b;
 
 	return (x->at > y->at) - (x->at < y->at);
 }
 
 /* A guest's output is on the host's disk, which its own limit does not count. */
-static void trim(int dir)
+static void remove_oldest(int dir)
 {
 	struct count n = { 0 };
 
@@ -141,7 +140,7 @@ static void trim(int dir)
 }
 
 /* Counting costs as much as there are files: only after some more came. With no lock. */
-static void bound_kept(struct exec_record *c, int dir, const struct exec_output_file kept[2])
+static void limit_saved(struct exec_record *c, int dir, const struct exec_output_file saved[2])
 {
 	uint64_t file = KEPT_STEP / (FILES_MAX / 8); /* a file costs too, however small it is */
 	bool due;
@@ -149,19 +148,20 @@ static void bound_kept(struct exec_record *c, int dir, const struct exec_output_
 	if (!c->machine)
 		return;
 	exec_record_lock(c);
-	c->machine->uncounted_bytes += kept[GUEST_EXEC_OUT].size + kept[GUEST_EXEC_ERR].size + file;
+	c->machine->uncounted_bytes +=
+		saved[GUEST_EXEC_OUT].size + saved[GUEST_EXEC_ERR].size + file;
 	due = c->machine->uncounted_bytes > KEPT_STEP;
 	if (due)
 		c->machine->uncounted_bytes = 0;
 	exec_record_unlock(c);
 	if (due)
-		trim(dir);
+		remove_oldest(dir);
 }
 
 /* Once it ended nothing changes in an exec but its connection: reading it needs no lock. */
 int exec_output_save(struct exec_record *c, struct err *err)
 {
-	struct exec_output_file kept[2] = { { .fd = -1 }, { .fd = -1 } };
+	struct exec_output_file saved[2] = { { .fd = -1 }, { .fd = -1 } };
 	auto_close int dir = -1;
 	int r = 0;
 
@@ -171,13 +171,13 @@ int exec_output_save(struct exec_record *c, struct err *err)
 	if (dir < 0)
 		return err_sys(err, errno, "logs/%s", c->rec.session);
 	if (!is_empty(c, GUEST_EXEC_OUT))
-		r = save(c, GUEST_EXEC_OUT, dir, &kept[GUEST_EXEC_OUT], err);
+		r = save_stream(c, GUEST_EXEC_OUT, dir, &saved[GUEST_EXEC_OUT], err);
 	if (r == 0 && !is_empty(c, GUEST_EXEC_ERR))
-		r = save(c, GUEST_EXEC_ERR, dir, &kept[GUEST_EXEC_ERR], err);
-	bound_kept(c, dir, kept);
+		r = save_stream(c, GUEST_EXEC_ERR, dir, &saved[GUEST_EXEC_ERR], err);
+	limit_saved(c, dir, saved);
 	exec_record_lock(c);
 	exec_output_close(c); /* of an earlier try */
-	memcpy(c->output, kept, sizeof(kept));
+	memcpy(c->output, saved, sizeof(saved));
 	exec_record_unlock(c);
 	return r;
 }
@@ -206,7 +206,7 @@ void exec_output_close(struct exec_record *c)
 	}
 }
 
-/* ---- when it goes --------------------------------------------------------------------------- */
+/* ---- removal --------------------------------------------------------------------------------- */
 
 void exec_output_remove(struct engine *e, const char *session)
 {
@@ -235,7 +235,7 @@ static int prune_file(int dir, const char *name, void *arg)
 	return 0;
 }
 
-/* That of a session which is there stays, also empty: its next command may end at any moment. */
+/* The directory of an existing session stays, even empty: its next exec may end at any moment. */
 static int prune_session(int dir, const char *name, void *arg)
 {
 	struct pruning *p = arg;

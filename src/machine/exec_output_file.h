@@ -5,13 +5,13 @@
 #include "machine/exec_record.h"
 #include "machine/machine.h"
 
-/* The output kept of a session's commands goes. */
+/* Removes all saved output of a session. */
 void exec_output_remove(struct engine *e, const char *session);
 void exec_output_prune(struct engine *e, int64_t before);
 
-/* Where the output of this session's commands goes; made before there is any. */
+/* Creates the directory for the output of this session. */
 int exec_output_prepare(struct engine *e, const char *session, struct err *err);
-/* Both streams of an ended command. Nothing is made for one whose session is gone. */
+/* Saves both streams of an ended exec; nothing if its session is gone. */
 int exec_output_save(struct exec_record *c, struct err *err);
 /* What was kept of them, into c->kept. */
 void exec_output_open(struct exec_record *c);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a command inside the engine: what lodge-init says of it, and what becomes of its
- * end. Its callbacks come from the pump, with machine.mutex, so they never wait: what has to be
- * written down is handed to a worker. */
+/* An exec inside the engine: what lodge-init reports, and how its end is recorded. The pump
+ * calls the callbacks with machine.mutex held, so they never wait: a worker does the writing. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -41,7 +40,7 @@ static void cond_new(pthread_cond_t *cond)
 }
 
 /* With machine.mutex, and something that keeps c. */
-static void attach(struct exec_handle *x, struct exec_record *c)
+static void attach_handle(struct exec_handle *x, struct exec_record *c)
 {
 	x->record = c;
 	x->next_of_record = c->handles;
@@ -56,7 +55,7 @@ struct exec_handle *exec_record_add_handle(struct exec_record *c)
 		return NULL;
 	atomic_fetch_add(&c->refs, 1);
 	exec_record_lock(c);
-	attach(x, c);
+	attach_handle(x, c);
 	exec_record_unlock(c);
 	return x;
 }
@@ -75,7 +74,7 @@ struct exec_record *exec_record_new(struct engine *e, struct machine *v, struct 
 		return NULL;
 	}
 	atomic_init(&c->refs, 1);
-	attach(own, c);
+	attach_handle(own, c);
 	c->own_handle = own;
 	c->output[GUEST_EXEC_OUT].fd = c->output[GUEST_EXEC_ERR].fd = -1;
 	c->engine = e;
@@ -86,9 +85,9 @@ struct exec_record *exec_record_new(struct engine *e, struct machine *v, struct 
 	return c;
 }
 
-/* The handle goes, and with the last one the command. `locked`: the caller has machine.mutex, and a
- * reference of its own on the sandbox. */
-static void drop(struct exec_handle *x, bool locked)
+/* Frees the handle, and with the last one the record. `locked`: the caller holds machine.mutex
+ * and its own reference on the machine. */
+static void drop_handle(struct exec_handle *x, bool locked)
 {
 	struct exec_record *c = x->record;
 	struct exec_handle **at = &c->handles;
@@ -144,7 +143,7 @@ int exec_record_consumed(struct exec_record *c, struct err *err)
 	return r;
 }
 
-static void let_go_of_hold(struct exec_handle *x)
+static void release_hold(struct exec_handle *x)
 {
 	struct exec_record *c = x->record;
 	struct err ignored;
@@ -160,14 +159,14 @@ void exec_close(struct exec_handle *x)
 		return;
 	exec_record_lock(x->record);
 	if (x->holds)
-		let_go_of_hold(x);
+		release_hold(x);
 	exec_record_unlock(x->record);
-	drop(x, false);
+	drop_handle(x, false);
 }
 
-/* ---- its end -------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
-static void tell(struct exec_record *c)
+static void notify_handles(struct exec_record *c)
 {
 	pthread_cond_broadcast(&c->changed);
 	for (struct exec_handle *x = c->handles; x; x = x->next_of_record)
@@ -175,7 +174,7 @@ static void tell(struct exec_record *c)
 			x->notify(x->notify_arg);
 }
 
-static void unlink_run(struct exec_handle **at, struct exec_handle *x)
+static void unlink_handle(struct exec_handle **at, struct exec_handle *x)
 {
 	while (*at != x)
 		at = &(*at)->next;
@@ -183,7 +182,7 @@ static void unlink_run(struct exec_handle **at, struct exec_handle *x)
 	x->next = NULL;
 }
 
-static void write_down(struct engine *e, struct exec_handle *own)
+static void record_end(struct engine *e, struct exec_handle *own)
 {
 	struct exec_record *c = own->record;
 	struct store_exec rec;
@@ -223,14 +222,14 @@ static void write_down(struct engine *e, struct exec_handle *own)
 	}
 	exec_record_unlock(c);
 	pthread_mutex_lock(&e->workers.mutex);
-	unlink_run(&e->exec_writes.unwritten, own);
+	unlink_handle(&e->exec_writes.unwritten, own);
 	pthread_cond_broadcast(&e->workers.done);
 	pthread_mutex_unlock(&e->workers.mutex);
 	exec_close(own);
 }
 
 /* engine_post() may call at once, which must not happen with machine.mutex. */
-static _Thread_local bool handing_over;
+static _Thread_local bool queueing;
 
 /* With engine.workers.mutex: one that was not tried in this round. */
 static struct exec_handle *take_unwritten(struct engine *e, unsigned round)
@@ -261,31 +260,31 @@ static void write_job(struct engine *e, void *arg)
 	struct exec_handle *own;
 
 	(void)arg;
-	if (handing_over)
+	if (queueing)
 		return;
 	pthread_mutex_lock(&e->workers.mutex);
 	own = take_unwritten(e, e->exec_writes.round);
 	pthread_mutex_unlock(&e->workers.mutex);
 	if (own)
-		write_down(e, own);
+		record_end(e, own);
 }
 
-static void hand_over(struct exec_record *c)
+static void queue_write(struct exec_record *c)
 {
 	struct engine *e = c->engine;
 	struct exec_handle **at = &e->exec_writes.unwritten;
 	struct err ignored;
 
-	unlink_run(&c->machine->execs, c->own_handle);
+	unlink_handle(&c->machine->execs, c->own_handle);
 	pthread_mutex_lock(&e->workers.mutex);
 	c->own_handle->round = e->exec_writes.round - 1;
 	while (*at)
 		at = &(*at)->next;
 	*at = c->own_handle;
 	pthread_mutex_unlock(&e->workers.mutex);
-	handing_over = true;
+	queueing = true;
 	(void)engine_post(e, write_job, NULL, &ignored); /* else exec_flush_ended() does it */
-	handing_over = false;
+	queueing = false;
 }
 
 void exec_record_set_row(struct exec_record *c, enum exec_row row)
@@ -293,7 +292,7 @@ void exec_record_set_row(struct exec_record *c, enum exec_row row)
 	c->row = row;
 	pthread_cond_broadcast(&c->changed);
 	if (c->ended)
-		hand_over(c);
+		queue_write(c);
 }
 
 void exec_record_link(struct exec_record *c)
@@ -328,14 +327,14 @@ void exec_record_end(struct exec_record *c, enum exec_state state)
 	rec->stdout_bytes = (int64_t)guest_exec_end(c->exec, GUEST_EXEC_OUT);
 	rec->stderr_bytes = (int64_t)guest_exec_end(c->exec, GUEST_EXEC_ERR);
 	c->machine->nexecs--;
-	tell(c);
+	notify_handles(c);
 	pthread_cond_broadcast(&c->machine->changed);
 	hook_crash("run:ended");
 	if (c->row != EXEC_ROW_PENDING)
-		hand_over(c);
+		queue_write(c);
 }
 
-/* ---- what lodge-init says ------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 static void on_started(struct guest_exec *x, void *arg)
 {
@@ -343,7 +342,7 @@ static void on_started(struct guest_exec *x, void *arg)
 
 	(void)x;
 	c->started = true;
-	tell(c);
+	notify_handles(c);
 }
 
 static void on_output(struct guest_exec *x, void *arg)
@@ -354,7 +353,7 @@ static void on_output(struct guest_exec *x, void *arg)
 	if (c->holds && !exec_record_is_held(c))
 		(void)guest_exec_consumed(x, guest_exec_end(x, GUEST_EXEC_OUT),
 					  guest_exec_end(x, GUEST_EXEC_ERR), &ignored);
-	tell(c);
+	notify_handles(c);
 }
 
 /* The next command like this one finds a shell already started. */
@@ -371,7 +370,7 @@ static void request_spare_shell(struct exec_record *c)
 		v->spare_shell = guest_exec_set_spare_shell_async(v->conn, &like, &ignored) == 0;
 }
 
-static void refuse(struct exec_record *c, const struct err *why)
+static void fail_start(struct exec_record *c, const struct err *why)
 {
 	c->start_failed = true;
 	c->start_error = *why;
@@ -398,11 +397,11 @@ static void on_end(struct guest_exec *x, void *arg)
 					   ? EXEC_KILLED
 					   : EXEC_EXITED);
 	} else if (is_cut_off(x)) {
-		/* Its sandbox is dead, or this engine lets go of it: who knows which calls
-		 * exec_end_all() or exec_detach_all(). */
-		tell(c);
+		/* The sandbox is dead, or this engine detaches from it; the caller, which knows,
+		 * calls exec_end_all() or exec_detach_all(). */
+		notify_handles(c);
 	} else if (!c->started) {
-		refuse(c, guest_exec_error(x));
+		fail_start(c, guest_exec_error(x));
 	} else {
 		c->result = (struct guest_exec_result){ .code = -1 };
 		exec_record_end(c, EXEC_LOST);
@@ -415,7 +414,7 @@ const struct guest_exec_ops exec_record_ops = {
 	.on_end = on_end,
 };
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all execs of a machine ------------------------------------------------------------------ */
 
 void exec_end_all(struct machine *v)
 {
@@ -445,7 +444,7 @@ static void leave(struct exec_handle *own)
 	c->exec = NULL;
 	c->own_handle = NULL;
 	pthread_cond_broadcast(&c->changed);
-	drop(own, true);
+	drop_handle(own, true);
 }
 
 /* What ended and is not written down is still known to lodge-init. */
@@ -493,7 +492,7 @@ static void write_all(struct engine *e, bool wait)
 		if (!own)
 			break;
 		pthread_mutex_unlock(&e->workers.mutex);
-		write_down(e, own);
+		record_end(e, own);
 		pthread_mutex_lock(&e->workers.mutex);
 	}
 	pthread_mutex_unlock(&e->workers.mutex);
@@ -509,7 +508,7 @@ void exec_retry_writes(struct engine *e)
 	write_all(e, false);
 }
 
-/* ---- finding one ---------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static struct exec_record *find_in(struct exec_handle *list, const char *id)
 {
@@ -545,7 +544,7 @@ struct exec_handle *exec_record_find(struct engine *e, struct machine *v, const 
 		return NULL;
 	}
 	exec_record_lock(c);
-	attach(x, c);
+	attach_handle(x, c);
 	exec_record_unlock(c);
 	return x;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands from inside, for the run*.c, output.c and loan.c of this directory only.
+/* Execs as the engine sees them, for the engine's own layers.
  *
- * A command is begun, told to have started, ends, and is written down: output to files, end to the
- * store, and only then lodge-init may forget it. So whenever the engine is killed, either
- * lodge-init or the store knows how it ended.
+ * An exec begins, is reported as started, ends, and is recorded: its output in files, its end in
+ * the store; only then lodge-init may forget it. So whenever the engine is killed, lodge-init or
+ * the store knows how the exec ended.
  *
- * A command lives as long as anybody has a handle on it. The engine is one of them: its own handle
- * is in machine.execs until the command ends, then in engine.exec_writes.unwritten until it is
- * written down. */
+ * A record lives as long as a handle refers to it. The engine has a handle of its own: in
+ * machine.execs until the exec ends, then in engine.exec_writes.unwritten until it is recorded. */
 #ifndef LODGE_MACHINE_EXEC_RECORD_H
 #define LODGE_MACHINE_EXEC_RECORD_H
 
@@ -25,19 +24,20 @@ struct exec_handle {
 	void *notify_arg;
 	struct exec_handle *next; /* the engine's own: in machine.execs (machine.mutex) or
 				     engine.exec_writes.unwritten */
-	bool writing; /* somebody writes it down; engine.workers.mutex */
+	bool writing; /* a thread records it; engine.workers.mutex */
 	unsigned round; /* in which that was tried last; engine.workers.mutex */
 	bool created; /* by the exec_start() that began it */
 	bool (*cancel)(void *arg);
 	void *cancel_arg;
-	bool holds; /* a full log waits for its reader, who has read... machine.mutex */
+	bool holds; /* a full log waits for the reader of this handle, which has read...
+		       machine.mutex */
 	uint64_t consumed[2]; /* ... so far */
 };
 
 enum exec_row {
 	EXEC_ROW_PENDING, /* not in the store yet: how it ended cannot be either */
 	EXEC_ROW_WRITTEN,
-	EXEC_ROW_FAILED, /* nobody was told of this command: it is killed and forgotten */
+	EXEC_ROW_FAILED, /* no caller knows this exec: it is killed and forgotten */
 };
 
 /* A stream after its end. The file has the last `size` bytes of it. */
@@ -71,8 +71,8 @@ struct exec_record {
 
 extern const struct guest_exec_ops exec_record_ops;
 
-/* A command of this id and session with one handle, the engine's own; `live` may be NULL. Steals
- * what rec owns, also on failure: NULL. */
+/* A record with one handle, the engine's own; `v` may be NULL. Takes over what rec owns, also on
+ * failure: NULL. */
 struct exec_record *exec_record_new(struct engine *e, struct machine *v, struct store_exec *rec,
 				    struct err *err);
 struct exec_handle *exec_record_add_handle(struct exec_record *c); /* NULL: no memory */
@@ -91,16 +91,14 @@ int exec_record_consumed(struct exec_record *c, struct err *err);
  * yet. NULL: there is none. */
 struct exec_handle *exec_record_find(struct engine *e, struct machine *v, const char *id);
 
-/* ---- output.c: kept output ------------------------------------------------------------------ */
-
-/* The sandbox is gone: every command that has not ended did now. With machine.mutex. */
+/* The sandbox is gone: ends every exec that has not ended. With machine.mutex. */
 void exec_end_all(struct machine *v);
-/* The engine goes and the commands stay: handles are dropped, nothing is recorded. With
- * machine.mutex, or before anybody else knows it. */
+/* The engine closes and the execs keep running: drops the handles and records nothing. With
+ * machine.mutex, or before another thread knows the machine. */
 void exec_detach_all(struct machine *v);
 /* Writes down what ended and is not written yet; waits for it. */
 void exec_flush_ended(struct engine *e);
-/* The same for what could not be written before; waits for nobody. */
+/* Tries again to record those that could not be; does not wait for other threads. */
 void exec_retry_writes(struct engine *e);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sandbox behind an active session: one connection for commands, which the pump reads, and a
- * few more that are lent out for files. */
+/* The sandbox of an active session: one connection for execs, which the pump reads, and side
+ * connections for files. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -173,17 +173,17 @@ unsigned machine_count_users(struct machine *v)
 
 void machine_update_poll(struct machine *v)
 {
-	short want;
+	short needed;
 
 	if (!v->conn || v->gone)
 		return;
-	want = agent_events(sandbox_agent(v->conn));
-	if (want == v->events)
+	needed = agent_events(sandbox_agent(v->conn));
+	if (needed == v->events)
 		return;
 	if (epoll_ctl(v->engine->pump.epoll_fd, EPOLL_CTL_MOD, agent_fd(sandbox_agent(v->conn)),
-		      &(struct epoll_event){ .events = machine_pump_events(want),
+		      &(struct epoll_event){ .events = machine_pump_events(needed),
 					     .data.ptr = v }) == 0)
-		v->events = want;
+		v->events = needed;
 }
 
 bool machine_dispatch(struct machine *v)

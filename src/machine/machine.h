@@ -35,19 +35,20 @@ struct machine {
  * `spec` owns, also on failure. `adopted`: execs that an earlier engine started are adopted. */
 int machine_new(struct engine *e, const struct store_session *rec, struct template *spec,
 		struct sandbox *sb, bool adopted, struct machine **ret, struct err *err);
-/* The sandbox is being ended: commands are told, the pump lets go. The caller's reference goes. */
+/* The sandbox is being ended: ends its execs and removes it from the pump. Drops the caller's
+ * reference. */
 void machine_close(struct machine *v);
 struct machine *machine_ref(struct machine *v);
 void machine_unref(struct machine *v);
 DEFINE_AUTO(struct machine *, machine_unref);
-/* The engine goes, the sandbox stays. The caller's reference goes. */
+/* The engine closes and the sandbox keeps running. Drops the caller's reference. */
 void machine_detach(struct machine *v);
 bool machine_is_gone(struct machine *v);
-/* With the turn nobody borrows anew; waits until what is lent out came back. Whole seconds. */
+/* Waits until all side connections are returned; with the session's lock no new one is opened.
+ * Whole seconds. */
 bool machine_wait_idle(struct machine *v, int64_t wait_ms);
-unsigned machine_count_users(struct machine *v); /* commands, loans, open streams */
-/* What the sandbox said goes to those who wait for it. True: that was its end. With machine.mutex.
- */
+unsigned machine_count_users(struct machine *v); /* execs, side connections, open streams */
+/* Handles what the sandbox sent. True: the connection ended. With machine.mutex. */
 bool machine_dispatch(struct machine *v);
 void machine_update_poll(struct machine *v); /* after anything was sent; with machine.mutex */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread that reads what the sandboxes say: output, ends of commands, their own end. */
+/* One thread reads the connections of all machines: output, ends of execs, ends of sandboxes. */
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -30,10 +30,11 @@ static void dispatch(struct machine *v)
 	died = machine_dispatch(v);
 	pthread_mutex_unlock(&v->mutex);
 	if (died)
-		engine_wake_timers(v->engine); /* its files are put away without anybody asking */
+		engine_wake_timers(v->engine); /* the timers seal its files */
 }
 
-/* What was removed may still be named by the batch at hand: its reference goes between two. */
+/* The current batch may still refer to a removed machine: its reference is dropped between two
+ * batches. */
 static void drop_removed(struct engine *e)
 {
 	struct machine *v;
@@ -54,7 +55,7 @@ static void *pump(void *arg)
 {
 	struct engine *e = arg;
 	struct epoll_event evs[BATCH];
-	uint64_t told;
+	uint64_t count;
 
 	for (;;) {
 		int n = epoll_wait(e->pump.epoll_fd, evs, BATCH, -1);
@@ -65,7 +66,7 @@ static void *pump(void *arg)
 			if (evs[i].data.ptr)
 				dispatch(evs[i].data.ptr);
 			else
-				(void)!read(e->pump.wake_fd, &told, sizeof(told));
+				(void)!read(e->pump.wake_fd, &count, sizeof(count));
 		}
 		drop_removed(e);
 		pthread_mutex_lock(&e->mutex);
@@ -121,7 +122,7 @@ int machine_pump_add(struct engine *e, struct machine *v, struct err *err)
 	int r;
 
 	(void)machine_ref(v);
-	pthread_mutex_lock(&v->mutex); /* adoption may have given ended commands to a worker */
+	pthread_mutex_lock(&v->mutex); /* adoption may have handed ended execs to a worker */
 	v->events = agent_events(sandbox_agent(v->conn));
 	ev.events = machine_pump_events(v->events);
 	r = epoll_ctl(e->pump.epoll_fd, EPOLL_CTL_ADD, agent_fd(sandbox_agent(v->conn)), &ev) < 0

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes an engine: the one place that knows all its parts. */
+/* Opens and closes an engine; the only file that knows all its parts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ enum { MEMORY_GATE_MAX = 8 }; /* fragments in memory at once */
 
 #define LIFETIME_MAX_MS INT64_C(18000000) /* 5 h */
 
-static int64_t given(int64_t value, int64_t otherwise)
+static int64_t value_or(int64_t value, int64_t otherwise)
 {
 	return value ? value : otherwise;
 }
@@ -35,25 +35,25 @@ static int64_t at_most(int64_t value, int64_t max)
 	return value < max ? value : max;
 }
 
-static void take_defaults(struct engine_opts *o)
+static void set_defaults(struct engine_opts *o)
 {
-	o->queue_max = (unsigned)given(o->queue_max, 64);
-	o->idle_max_ms = given(o->idle_max_ms, DAY);
-	o->lifetime_max_ms = given(o->lifetime_max_ms, LIFETIME_MAX_MS);
-	o->idle_ms = at_most(given(o->idle_ms, HOUR / 2), o->idle_max_ms);
-	o->lifetime_ms = at_most(given(o->lifetime_ms, DAY), o->lifetime_max_ms);
-	o->extend_ms = given(o->extend_ms, HOUR / 3);
-	o->probe_ms = given(o->probe_ms, MINUTE / 4);
-	o->probe_failures = (unsigned)given(o->probe_failures, 3);
-	o->template_ms = given(o->template_ms, HOUR / 2);
+	o->queue_max = (unsigned)value_or(o->queue_max, 64);
+	o->idle_max_ms = value_or(o->idle_max_ms, DAY);
+	o->lifetime_max_ms = value_or(o->lifetime_max_ms, LIFETIME_MAX_MS);
+	o->idle_ms = at_most(value_or(o->idle_ms, HOUR / 2), o->idle_max_ms);
+	o->lifetime_ms = at_most(value_or(o->lifetime_ms, DAY), o->lifetime_max_ms);
+	o->extend_ms = value_or(o->extend_ms, HOUR / 3);
+	o->probe_ms = value_or(o->probe_ms, MINUTE / 4);
+	o->probe_failures = (unsigned)value_or(o->probe_failures, 3);
+	o->template_ms = value_or(o->template_ms, HOUR / 2);
 	o->template_bytes = o->template_bytes ? o->template_bytes : TEMPLATE_BYTES;
-	o->tombstones_ms = given(o->tombstones_ms, WEEK);
-	o->execs_ms = given(o->execs_ms, WEEK);
-	o->events_ms = given(o->events_ms, WEEK);
+	o->tombstones_ms = value_or(o->tombstones_ms, WEEK);
+	o->execs_ms = value_or(o->execs_ms, WEEK);
+	o->events_ms = value_or(o->events_ms, WEEK);
 }
 
 /* Timed waits are on the monotonic clock. */
-static void cond_new(pthread_cond_t *c)
+static void init_cond(pthread_cond_t *c)
 {
 	pthread_condattr_t attr;
 
@@ -70,7 +70,7 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 	if (!e)
 		return NULL;
 	e->opts = *opts;
-	take_defaults(&e->opts);
+	set_defaults(&e->opts);
 	e->pump.epoll_fd = e->pump.wake_fd = e->output_dir = -1;
 	e->workers.jobs_tail = &e->workers.jobs;
 	e->epoch_ms = clock_wall_ms();
@@ -81,11 +81,11 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 	pthread_mutex_init(&e->keeper.mutex, NULL);
 	gate_init(&e->name_locks, &(struct gate_limits){ .per_key = 1 });
 	gate_init(&e->memory_gate, &(struct gate_limits){ .total = MEMORY_GATE_MAX });
-	cond_new(&e->capacity.changed);
-	cond_new(&e->timers.wake);
-	cond_new(&e->workers.added);
-	cond_new(&e->workers.done);
-	cond_new(&e->startup.changed);
+	init_cond(&e->capacity.changed);
+	init_cond(&e->timers.wake);
+	init_cond(&e->workers.added);
+	init_cond(&e->workers.done);
+	init_cond(&e->startup.changed);
 	return e;
 }
 
@@ -138,7 +138,7 @@ int engine_open(const struct engine_opts *opts, struct engine **ret, struct err 
 	return 0;
 }
 
-static void let_go(struct session *n, void *arg)
+static void take_machine(struct session *n, void *arg)
 {
 	struct machine **list = arg;
 	size_t i = 0;
@@ -149,22 +149,22 @@ static void let_go(struct session *n, void *arg)
 	n->machine = NULL;
 }
 
-static void count_live(struct session *n, void *arg)
+static void count_machines(struct session *n, void *arg)
 {
 	*(size_t *)arg += n->machine != NULL;
 }
 
 /* Connections go, sandboxes stay. */
-static void close_lives(struct engine *e)
+static void detach_machines(struct engine *e)
 {
 	size_t n = 0;
 	auto_free struct machine **list = NULL;
 
-	session_each(e, count_live, &n);
+	session_each(e, count_machines, &n);
 	list = calloc(n + 1, sizeof(void *));
 	if (!list)
 		return;
-	session_each(e, let_go, list);
+	session_each(e, take_machine, list);
 	for (size_t i = 0; i < n; i++)
 		machine_detach(list[i]);
 }
@@ -180,7 +180,7 @@ void engine_close(struct engine *e)
 		exec_flush_ended(e);
 	}
 	worker_pool_stop(e);
-	close_lives(e);
+	detach_machines(e);
 	machine_pump_stop(e);
 	sessions_free(e);
 	keeper_client_free(e->keeper.client);

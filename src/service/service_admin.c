@@ -76,7 +76,7 @@ unsigned engine_hibernate_all(struct engine *e, const char *actor)
 
 			if (session_hibernate(e, &who, &ref, 0, &s, &ignored) == 0)
 				store_session_fini(&s);
-			else if (ignored.code != ERR_NOT_FOUND) /* somebody was faster */
+			else if (ignored.code != ERR_NOT_FOUND) /* it was destroyed meanwhile */
 				failed++;
 		}
 		page.after = l.next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What who runs the service asks of the engine. */
+/* Calls of the engine for the administrator of the service. */
 #ifndef LODGE_SERVICE_SERVICE_ADMIN_H
 #define LODGE_SERVICE_SERVICE_ADMIN_H
 
@@ -22,7 +22,7 @@ bool engine_start_error(struct engine *e, struct err *ret, unsigned *ret_tries);
 /* The newest event's id; 0 before the first. */
 int engine_last_event(struct engine *e, int64_t *ret, struct err *err);
 
-/* Every sandbox that runs, with its files, whoever's it is; how many would not. */
+/* Hibernates every running session of all tenants; returns how many failed. */
 unsigned engine_hibernate_all(struct engine *e, const char *actor);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From an engine that has its store to one that can be used: a keeper, and what the last engine
- * left. A keeper that cannot be had now may be had in a moment, so a failure is tried again, later
- * and later, and at once when somebody waits. */
+/* Starts an engine whose store is open: the keeper, then adoption. A keeper that cannot be
+ * started now may be in a moment, so failures are retried with growing pauses, and soon while a
+ * caller waits. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,13 +18,13 @@
 #include "service/timers.h"
 
 enum {
-	PAUSE_MIN_MS = 250, /* also between two tries that somebody asked for */
+	PAUSE_MIN_MS = 250, /* also between two tries that callers requested */
 	PAUSE_MAX_MS = 30 * 1000,
 	ADOPT_TRIES = 5, /* what the keeper has no part in ends it, then */
 };
 
 /* One that answers: it may have to wait for its predecessor to go. */
-static int have_keeper(struct engine *e, struct err *err)
+static int start_keeper(struct engine *e, struct err *err)
 {
 	struct keeper_client *k;
 	unsigned features;
@@ -42,7 +42,7 @@ static int have_keeper(struct engine *e, struct err *err)
 static int start_once(struct engine *e, enum startup_stage *at, struct err *err)
 {
 	*at = STARTUP_KEEPER;
-	if (have_keeper(e, err) < 0) {
+	if (start_keeper(e, err) < 0) {
 		startup_report(e, STARTUP_KEEPER, err);
 		return -1;
 	}
@@ -72,7 +72,7 @@ void startup_report(struct engine *e, enum startup_stage stage, const struct err
 			failed ? failed->msg : stages[stage].text, stage, STARTUP_READY);
 }
 
-static void note(struct engine *e, bool ready, const struct err *err)
+static void set_result(struct engine *e, bool ready, const struct err *err)
 {
 	pthread_mutex_lock(&e->mutex);
 	e->startup.ready = ready;
@@ -89,11 +89,11 @@ int startup_run(struct engine *e, struct err *err)
 	enum startup_stage at;
 	int r = start_once(e, &at, err);
 
-	note(e, r == 0, err);
+	set_result(e, r == 0, err);
 	return r;
 }
 
-/* ---- on a thread of its own ------------------------------------------------------------------ */
+/* ---- thread ---------------------------------------------------------------------------------- */
 
 static struct timespec at_ms(int64_t ms)
 {
@@ -145,7 +145,7 @@ static void *start_thread(void *arg)
 		adopts += at == STARTUP_ADOPT;
 		wait = r < 0 && may_pass(at, adopts, &err) ? jitter(pause) : 0;
 		pause = pause * 2 < PAUSE_MAX_MS ? pause * 2 : PAUSE_MAX_MS;
-		note(e, r == 0, &err);
+		set_result(e, r == 0, &err);
 		e->startup.fn(e->startup.arg, r < 0 ? &err : NULL, wait);
 	} while (wait && pause_start(e, wait));
 	return NULL;
@@ -183,7 +183,7 @@ bool engine_is_ready(struct engine *e)
 	return e->startup.ready;
 }
 
-static int refuse(struct engine *e, enum err_code code, struct err *err)
+static int fail_not_ready(struct engine *e, enum err_code code, struct err *err)
 {
 	struct progress_state p;
 	struct err ignored;
@@ -219,7 +219,7 @@ int engine_wait_ready(struct engine *e, int64_t wait_ms, struct err *err)
 	ready = e->startup.ready;
 	failed = full || e->startup.stopping || e->startup.tries != tries;
 	pthread_mutex_unlock(&e->mutex);
-	return ready ? 0 : refuse(e, failed ? ERR_UNAVAILABLE : ERR_TIMEOUT, err);
+	return ready ? 0 : fail_not_ready(e, failed ? ERR_UNAVAILABLE : ERR_TIMEOUT, err);
 }
 
 unsigned engine_waiting(struct engine *e)

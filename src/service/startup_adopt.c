@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the last engine left: live sandboxes are taken up, what was half done is finished or undone,
- * what no record names is removed. */
+/* Adopts what the last engine left: running sandboxes are connected, unfinished work is finished
+ * or undone, and what no record names is removed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +37,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-/* The wall clock may have been set back while nobody looked: no deadline is further away than the
- * session's own preferences allow. */
+/* The wall clock may have been set back while no engine ran: no deadline is later than the
+ * session's own timeouts allow. */
 static int bound_deadlines(struct session *n, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
@@ -56,7 +56,7 @@ static int bound_deadlines(struct session *n, struct err *err)
 	return session_update(n, &s, "clock", err);
 }
 
-/* One that cannot be settled now is tried again by whoever uses it, and by the sweep. */
+/* A session that cannot be reconciled now is retried at its next use, and by the timers. */
 static void adopt_one(struct engine *e, const char *id)
 {
 	auto_call(session_unlock) struct session *n = NULL;
@@ -90,25 +90,25 @@ static int each_session(struct engine *e, uint64_t states,
 	return r;
 }
 
-static int note_one(struct engine *e, const struct store_session *s, void *arg, struct err *err)
+static int add_sandbox(struct engine *e, const struct store_session *s, void *arg, struct err *err)
 {
 	(void)e;
 	return *s->sandbox ? add_name(arg, s->sandbox, err) : 0;
 }
 
-static int note_id(struct engine *e, const struct store_session *s, void *arg, struct err *err)
+static int add_id(struct engine *e, const struct store_session *s, void *arg, struct err *err)
 {
 	(void)e;
 	return add_name(arg, s->id, err);
 }
 
-/* What nobody's record names was never acknowledged, or is being destroyed. */
+/* A sandbox that no record names was never acknowledged, or is being destroyed. */
 static int remove_strays(struct engine *e, struct err *err)
 {
 	struct names named = { 0 };
 	struct keeper_listing l = { 0 };
 	struct err later; /* one that cannot be removed now is a stray at the next start, too */
-	int r = each_session(e, 0, note_one, &named, err);
+	int r = each_session(e, 0, add_sandbox, &named, err);
 
 	if (r == 0)
 		r = keeper_conn_list(e, &l, err);
@@ -132,7 +132,7 @@ int startup_adopt(struct engine *e, struct err *err)
 			      SM_BIT(SESSION_HIBERNATING) | SM_BIT(SESSION_RESTORING) |
 			      SM_BIT(SESSION_FAILED) | SM_BIT(SESSION_DESTROYING);
 	struct names ids = { 0 };
-	int r = each_session(e, unfinished, note_id, &ids, err);
+	int r = each_session(e, unfinished, add_id, &ids, err);
 
 	for (size_t i = 0; r == 0 && i < ids.count; i++)
 		adopt_one(e, ids.ids[i]);

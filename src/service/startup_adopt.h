@@ -4,7 +4,6 @@
 
 #include "engine/internal.h"
 
-/* ---- what happens by itself ------------------------------------------------------------------ */
 int startup_adopt(struct engine *e, struct err *err); /* at the start */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens by itself. Deadlines are in the store, and this is the only place that enforces
- * them: what fell due while no engine ran is found like everything else. Each session is looked at
- * with its turn and nothing else held; one that somebody works with is left for the next round. */
+/* Timers. Deadlines are in the store, and only this file enforces them, so deadlines that passed
+ * while no engine ran need no special care. Each session is checked with its lock and nothing
+ * else held; a locked one is left for the next round. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,21 +30,21 @@
 enum {
 	PAGE = 64, /* sessions per question to the store */
 	ROUND_MS = 1000,
-	AGAIN_MIN_MS = 5000, /* how long one that failed waits; longer the longer it fails */
-	AGAIN_MAX_MS = 5 * 60 * 1000,
-	FAILED_MS = 60 * 1000, /* how long a failed session with a live sandbox stays failed */
+	RETRY_MIN_MS = 5000, /* how long one that failed waits; longer the longer it fails */
+	RETRY_MAX_MS = 5 * 60 * 1000,
+	FAILED_MS = 60 * 1000, /* how long a failed session with a running sandbox stays failed */
 	PRUNE_MS = 10 * 60 * 1000,
 	COLLECT_MS = 30 * 1000,
 };
 
-enum looked {
-	LOOK_LEFT, /* still due, perhaps later */
-	LOOK_DONE, /* it is not due any more */
-	LOOK_CHANGED, /* nor that, and it is in another state or gone */
-	LOOK_FAILED,
+enum timer_result {
+	TIMER_LEFT, /* still due, perhaps later */
+	TIMER_DONE, /* no longer due */
+	TIMER_CHANGED, /* nor that, and it is in another state or gone */
+	TIMER_FAILED,
 };
 
-/* ---- one session, with its turn -------------------------------------------------------------- */
+/* ---- one session, with its lock -------------------------------------------------------------- */
 
 /* Written without an event: nothing happened. */
 static void set_due(struct session *n, int64_t due)
@@ -59,15 +59,15 @@ static void set_due(struct session *n, int64_t due)
 }
 
 /* One that does not work must neither keep the others waiting nor be tried all the time. */
-static void put_off(struct session *n, int64_t now)
+static void postpone(struct session *n, int64_t now)
 {
 	int64_t since = n->rec.state == SESSION_ACTIVE ? session_due_at(&n->rec) : n->rec.cause.at;
 	int64_t wait = since ? (now - since) / 2 : 0;
 
-	if (wait < AGAIN_MIN_MS)
-		wait = AGAIN_MIN_MS;
-	if (wait > AGAIN_MAX_MS)
-		wait = AGAIN_MAX_MS;
+	if (wait < RETRY_MIN_MS)
+		wait = RETRY_MIN_MS;
+	if (wait > RETRY_MAX_MS)
+		wait = RETRY_MAX_MS;
 	n->retry_at = now + wait;
 	if (n->rec.state == SESSION_ACTIVE && n->rec.expires_at > now &&
 	    n->rec.expires_at < n->retry_at)
@@ -76,37 +76,37 @@ static void put_off(struct session *n, int64_t now)
 		set_due(n, n->retry_at);
 }
 
-static enum looked end(struct session *n, enum session_end how,
-		       const struct session_cause_opts *why)
+static enum timer_result end_session(struct session *n, enum session_end how,
+				     const struct session_cause_opts *why)
 {
 	struct err ignored;
 	int r = how == SESSION_END_DESTROY ? destroy_session(n, why, &ignored)
 					   : hibernate_session(n, why, &ignored);
 
-	return r < 0 ? LOOK_FAILED : LOOK_CHANGED;
+	return r < 0 ? TIMER_FAILED : TIMER_CHANGED;
 }
 
-static enum looked end_expired(struct session *n)
+static enum timer_result end_expired(struct session *n)
 {
 	char text[STORE_TEXT];
 
 	snprintf(text, sizeof(text), "maximum lifetime of %lld s reached",
 		 (long long)n->rec.max_lifetime_ms / 1000);
-	return end(n, (enum session_end)n->rec.on_expire,
-		   &(struct session_cause_opts){ SESSION_CAUSE_EXPIRED, text, "lodge" });
+	return end_session(n, (enum session_end)n->rec.on_expire,
+			   &(struct session_cause_opts){ SESSION_CAUSE_EXPIRED, text, "lodge" });
 }
 
-static enum looked end_idle(struct session *n)
+static enum timer_result end_idle(struct session *n)
 {
 	char text[STORE_TEXT];
 
 	snprintf(text, sizeof(text), "idle for %lld s", (long long)n->rec.idle_timeout_ms / 1000);
-	return end(n, (enum session_end)n->rec.on_idle,
-		   &(struct session_cause_opts){ SESSION_CAUSE_IDLE, text, "lodge" });
+	return end_session(n, (enum session_end)n->rec.on_idle,
+			   &(struct session_cause_opts){ SESSION_CAUSE_IDLE, text, "lodge" });
 }
 
 /* Of two deadlines that were missed the first one counts. */
-static enum looked look_at_active(struct session *n, int64_t now)
+static enum timer_result check_active(struct session *n, int64_t now)
 {
 	int64_t idle = n->rec.hibernate_at, expiry = n->rec.expires_at;
 	bool is_idle = idle && idle <= now;
@@ -117,21 +117,21 @@ static enum looked look_at_active(struct session *n, int64_t now)
 	if (idle_first && machine_count_users(n->machine) == 0 && !session_is_working(n))
 		return end_idle(n);
 	if (is_over) {
-		/* a command may use the last seconds, and no more than those */
+		/* an exec may use the last seconds, but no more */
 		if (now < expiry && machine_count_users(n->machine) > 0)
-			return LOOK_LEFT;
+			return TIMER_LEFT;
 		return end_expired(n);
 	}
 	if (!is_idle) { /* it was put off, and used since */
 		set_due(n, session_due_at(&n->rec));
-		return LOOK_DONE;
+		return TIMER_DONE;
 	}
 	session_touch(n);
-	return session_flush(n, &ignored) < 0 ? LOOK_FAILED : LOOK_DONE;
+	return session_flush(n, &ignored) < 0 ? TIMER_FAILED : TIMER_DONE;
 }
 
-/* Its sandbox is connected afterwards, or it is not ACTIVE any more. */
-static int bring_to_light(struct session *n)
+/* Afterwards its sandbox is connected, or it is no longer ACTIVE. */
+static int reconcile_machine(struct session *n)
 {
 	struct err ignored;
 
@@ -142,51 +142,51 @@ static int bring_to_light(struct session *n)
 	return n->rec.state == SESSION_ACTIVE ? 0 : reconcile_session(n, &ignored);
 }
 
-static enum looked look_at(struct session *n, int64_t now)
+static enum timer_result check_session(struct session *n, int64_t now)
 {
 	uint8_t state = n->rec.state;
 
-	/* nobody has to be able to talk to what is over */
+	/* an expired sandbox is ended even if it cannot be connected to */
 	if (state == SESSION_ACTIVE && !n->machine && n->rec.expires_at && n->rec.expires_at <= now)
 		return end_expired(n);
-	if (bring_to_light(n) < 0)
-		return LOOK_FAILED;
+	if (reconcile_machine(n) < 0)
+		return TIMER_FAILED;
 	if (!n->loaded) /* destroyed */
-		return LOOK_CHANGED;
+		return TIMER_CHANGED;
 	if (n->rec.state == SESSION_ACTIVE && n->machine && n->rec.due_at && n->rec.due_at <= now)
-		return look_at_active(n, now);
+		return check_active(n, now);
 	if (n->rec.state != state)
-		return LOOK_CHANGED;
+		return TIMER_CHANGED;
 	if (n->rec.due_at && n->rec.due_at <= now) {
 		if (n->rec.on_idle == SESSION_END_DESTROY && session_is_at_rest(&n->rec))
 			return end_idle(n);
 		set_due(n, 0);
 	}
-	return LOOK_DONE;
+	return TIMER_DONE;
 }
 
-/* What the store says may be older than what the entry knows. */
-static enum looked look_at_due(struct engine *e, const char *id, int64_t now)
+/* The store may be older than the session in memory. */
+static enum timer_result check_due(struct engine *e, const char *id, int64_t now)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 	struct err ignored;
-	enum looked how;
+	enum timer_result how;
 
 	if (!session_trylock(e, id, &n) || now < n->retry_at)
-		return LOOK_LEFT;
+		return TIMER_LEFT;
 	if (session_flush(n, &ignored) < 0)
-		return LOOK_LEFT;
+		return TIMER_LEFT;
 	if (!n->rec.due_at || n->rec.due_at > now)
-		return LOOK_DONE;
-	how = look_at(n, now);
-	if (how == LOOK_FAILED)
-		put_off(n, now);
+		return TIMER_DONE;
+	how = check_session(n, now);
+	if (how == TIMER_FAILED)
+		postpone(n, now);
 	else
 		n->retry_at = 0;
 	return how;
 }
 
-/* ---- what is due ----------------------------------------------------------------------------- */
+/* ---- due sessions ---------------------------------------------------------------------------- */
 
 struct names {
 	char (*ids)[STORE_ID];
@@ -211,7 +211,7 @@ static bool has_name(const struct names *l, const char *id)
 	return false;
 }
 
-/* False: nothing was there that had not been looked at in this round. */
+/* False: all of them were checked in this round already. */
 static bool sweep_page(struct engine *e, int64_t now, struct names *seen, unsigned *left,
 		       int *changed)
 {
@@ -224,16 +224,16 @@ static bool sweep_page(struct engine *e, int64_t now, struct names *seen, unsign
 	WITH_STORE(e, st)
 	r = store_session_find_due(st, now, limit, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
-		enum looked how;
+		enum timer_result how;
 
 		if (has_name(seen, l.items[i].id))
 			continue;
 		if (!add_name(seen, l.items[i].id))
 			break;
 		some = true;
-		how = look_at_due(e, l.items[i].id, now);
-		*changed += how == LOOK_CHANGED;
-		*left += how == LOOK_LEFT || how == LOOK_FAILED;
+		how = check_due(e, l.items[i].id, now);
+		*changed += how == TIMER_CHANGED;
+		*left += how == TIMER_LEFT || how == TIMER_FAILED;
 	}
 	store_session_list_fini(&l);
 	return some;
@@ -252,7 +252,7 @@ static int sweep_due(struct engine *e)
 	return changed;
 }
 
-/* ---- what died, or failed and lives ---------------------------------------------------------- */
+/* ---- lost sandboxes -------------------------------------------------------------------------- */
 
 struct lost {
 	struct names names;
@@ -263,13 +263,13 @@ static bool is_lost(const struct session *n, int64_t now)
 {
 	if (now < n->retry_at)
 		return false;
-	if (!n->machine) /* nobody could connect to it when the engine started */
+	if (!n->machine) /* the connection failed when the engine started */
 		return n->has_capacity && n->rec.runtime == SESSION_RUNTIME_LIVE;
 	return machine_is_gone(n->machine) ||
 	       (n->rec.state == SESSION_FAILED && now >= n->rec.cause.at + FAILED_MS);
 }
 
-static void note_lost(struct session *n, void *arg)
+static void add_lost(struct session *n, void *arg)
 {
 	struct lost *l = arg;
 
@@ -282,26 +282,26 @@ static int sweep_lost(struct engine *e)
 	struct lost l = { .now = engine_now(e) };
 	int changed = 0;
 
-	session_each(e, note_lost, &l);
+	session_each(e, add_lost, &l);
 	for (size_t i = 0; i < l.names.count; i++) {
 		auto_call(session_unlock) struct session *n = NULL;
-		enum looked how;
+		enum timer_result how;
 
 		if (!session_trylock(e, l.names.ids[i], &n) || !is_lost(n, l.now))
 			continue;
 		hook_crash("sweep:lost");
-		how = look_at(n, l.now);
-		if (how == LOOK_FAILED && !n->machine)
+		how = check_session(n, l.now);
+		if (how == TIMER_FAILED && !n->machine)
 			n->retry_at = l.now + FAILED_MS; /* its own deadlines stay what they are */
-		else if (how == LOOK_FAILED)
-			put_off(n, l.now);
-		changed += how == LOOK_CHANGED;
+		else if (how == TIMER_FAILED)
+			postpone(n, l.now);
+		changed += how == TIMER_CHANGED;
 	}
 	free(l.names.ids);
 	return changed;
 }
 
-/* ---- what is too old ------------------------------------------------------------------------- */
+/* ---- retention ------------------------------------------------------------------------------- */
 
 static bool is_time(struct engine *e, int64_t *last, int64_t every)
 {
@@ -385,7 +385,7 @@ int engine_run_timers(struct engine *e)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void sleep_a_round(struct engine *e)
+static void wait_round(struct engine *e)
 {
 	int64_t until = clock_mono_ms() + ROUND_MS;
 	struct timespec ts = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
@@ -396,7 +396,7 @@ static void sleep_a_round(struct engine *e)
 	e->timers.wake_requested = false;
 }
 
-static void *sweeper(void *arg)
+static void *timer_thread(void *arg)
 {
 	struct engine *e = arg;
 
@@ -405,7 +405,7 @@ static void *sweeper(void *arg)
 		pthread_mutex_unlock(&e->mutex);
 		(void)engine_run_timers(e);
 		pthread_mutex_lock(&e->mutex);
-		sleep_a_round(e);
+		wait_round(e);
 	}
 	pthread_mutex_unlock(&e->mutex);
 	return NULL;
@@ -413,7 +413,7 @@ static void *sweeper(void *arg)
 
 int timers_start(struct engine *e, struct err *err)
 {
-	int r = pthread_create(&e->timers.thread, NULL, sweeper, e);
+	int r = pthread_create(&e->timers.thread, NULL, timer_thread, e);
 
 	if (r)
 		return err_sys(err, r, "timer thread");

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room for live sandboxes: the longest idle makes way, then callers queue, then they are refused.
+/* A new sandbox needs capacity: the session that is idle longest is hibernated, then callers
+ * queue, then they are refused.
  *
- * Who finds no room stands in the queue before it does anything about it, so that what becomes free
- * goes to the first, whoever made it free. Each makes room for itself when it comes, and the first
- * looks again from time to time: that a sandbox became idle is told to nobody. */
+ * A caller joins the queue before it evicts a session, so that freed capacity goes to the first
+ * in the queue, whichever caller freed it. Every caller tries to evict once when it joins, and
+ * the head of the queue tries again from time to time: there is no notification when a sandbox
+ * becomes idle. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,7 @@
 #include "session/session.h"
 
 enum {
-	LOOK_MS = 200, /* how often the first in the queue looks for somebody idle */
+	EVICT_MS = 200, /* how often the head of the queue looks for an idle session */
 	WAIT_MAX_MS = 3600 * 1000,
 	RETRY_MIN_MS = 1000,
 	RETRY_MAX_MS = 30 * 1000,
@@ -30,10 +32,10 @@ enum {
 struct capacity_waiter {
 	struct capacity_waiter *next;
 	int64_t until; /* clock_mono_ms() */
-	int64_t look_at; /* for the next look, once it is the first; 0: it did not look yet */
+	int64_t evict_at; /* of the next eviction, once it is the head; 0: none was tried yet */
 };
 
-/* ---- who could make way ------------------------------------------------------------------------
+/* ---- whom to evict ---------------------------------------------------------------------------
  */
 
 struct candidate {
@@ -47,19 +49,20 @@ struct candidates {
 	size_t count;
 };
 
-/* With engine.mutex or the turn. One whose connection ended is room that nobody uses. */
-static bool may_go(const struct session *n)
+/* With engine.mutex or the session's lock. A machine that lost its connection occupies capacity
+ * for nothing. */
+static bool may_evict(const struct session *n)
 {
 	return n->machine && n->rec.state == SESSION_ACTIVE &&
 	       (machine_is_gone(n->machine) || machine_count_users(n->machine) == 0);
 }
 
-static void note_idle(struct session *n, void *arg)
+static void add_candidate(struct session *n, void *arg)
 {
 	struct candidates *l = arg;
 	struct candidate *c;
 
-	if (n->locked || !may_go(n))
+	if (n->locked || !may_evict(n))
 		return;
 	c = vec_push(&l->items, &l->count, SIZE_MAX);
 	if (!c)
@@ -69,7 +72,7 @@ static void note_idle(struct session *n, void *arg)
 	memcpy(c->id, n->id, sizeof(c->id));
 }
 
-/* What somebody paused keeps its memory for a reason, and goes last. */
+/* A paused session keeps its memory on request, so it is evicted last. */
 static int by_idleness(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
@@ -81,7 +84,7 @@ static int by_idleness(const void *a, const void *b)
 }
 
 /* Everything may be different since the list was made. */
-static bool send_away(struct engine *e, const char *id)
+static bool evict(struct engine *e, const char *id)
 {
 	static const struct session_cause_opts why = {
 		.cause = SESSION_CAUSE_CAPACITY,
@@ -91,7 +94,7 @@ static bool send_away(struct engine *e, const char *id)
 	auto_call(session_unlock) struct session *n = NULL;
 	struct err ignored;
 
-	if (!session_trylock(e, id, &n) || !may_go(n))
+	if (!session_trylock(e, id, &n) || !may_evict(n))
 		return false;
 	if (machine_is_gone(n->machine))
 		return reconcile_session(n, &ignored) == 0 && !n->machine;
@@ -101,24 +104,24 @@ static bool send_away(struct engine *e, const char *id)
 	return hibernate_session(n, &why, &ignored) == 0;
 }
 
-/* True if one sandbox less lives now. */
-static bool make_room(struct engine *e)
+/* True: capacity was freed. */
+static bool evict_one(struct engine *e)
 {
 	struct candidates l = { 0 };
-	bool made = false;
+	bool freed = false;
 
-	session_each(e, note_idle, &l);
+	session_each(e, add_candidate, &l);
 	if (l.count)
 		qsort(l.items, l.count, sizeof(*l.items), by_idleness);
-	for (size_t i = 0; i < l.count && !made; i++)
-		made = send_away(e, l.items[i].id);
+	for (size_t i = 0; i < l.count && !freed; i++)
+		freed = evict(e, l.items[i].id);
 	free(l.items);
-	return made;
+	return freed;
 }
 
 /* ---- the queue; all with engine.mutex -------------------------------------------------------- */
 
-static void stand(struct engine *e, struct capacity_waiter *w)
+static void join_queue(struct engine *e, struct capacity_waiter *w)
 {
 	struct capacity_waiter **p = &e->capacity.queue;
 
@@ -128,7 +131,7 @@ static void stand(struct engine *e, struct capacity_waiter *w)
 	e->capacity.nwaiting++;
 }
 
-static void leave(struct engine *e, struct capacity_waiter *w)
+static void leave_queue(struct engine *e, struct capacity_waiter *w)
 {
 	struct capacity_waiter **p = &e->capacity.queue;
 
@@ -149,7 +152,7 @@ static unsigned position(const struct engine *e, const struct capacity_waiter *w
 }
 
 /* Whether what is free, or about to be, is enough for all up to this one. */
-static bool is_provided(const struct engine *e, const struct capacity_waiter *w)
+static bool is_enough_coming(const struct engine *e, const struct capacity_waiter *w)
 {
 	unsigned max = e->opts.max_active;
 	unsigned coming =
@@ -158,53 +161,53 @@ static bool is_provided(const struct engine *e, const struct capacity_waiter *w)
 	return coming >= position(e, w);
 }
 
-static void look(struct engine *e, struct capacity_waiter *w)
+static void try_evict(struct engine *e, struct capacity_waiter *w)
 {
-	bool made;
+	bool freed;
 
 	e->capacity.evicting++;
 	pthread_mutex_unlock(&e->mutex);
-	made = make_room(e);
+	freed = evict_one(e);
 	pthread_mutex_lock(&e->mutex);
 	e->capacity.evicting--;
-	/* what it made may go to somebody before it: then it looks once more */
-	w->look_at = made ? 0 : clock_mono_ms() + LOOK_MS;
+	/* another caller may get what was freed: then this one evicts again */
+	w->evict_at = freed ? 0 : clock_mono_ms() + EVICT_MS;
 	pthread_cond_broadcast(&e->capacity.changed);
 }
 
-static void wait_room(struct engine *e, const struct capacity_waiter *w)
+static void wait_change(struct engine *e, const struct capacity_waiter *w)
 {
 	int64_t now = clock_mono_ms(), until = w->until;
 	struct timespec ts;
 
-	if (e->capacity.queue == w && w->look_at < until)
-		until = w->look_at;
-	if (until <= now) /* its room is being made */
-		until = now + LOOK_MS;
+	if (e->capacity.queue == w && w->evict_at < until)
+		until = w->evict_at;
+	if (until <= now) /* another caller frees capacity for it */
+		until = now + EVICT_MS;
 	ts.tv_sec = until / 1000;
 	ts.tv_nsec = until % 1000 * 1000000;
 	pthread_cond_timedwait(&e->capacity.changed, &e->mutex, &ts);
 }
 
 /* 0 when served, else the position in which it gave up. */
-static unsigned queue(struct engine *e, struct capacity_waiter *w)
+static unsigned wait_in_queue(struct engine *e, struct capacity_waiter *w)
 {
 	for (;;) {
-		bool provided = is_provided(e, w);
+		bool provided = is_enough_coming(e, w);
 		int64_t now = clock_mono_ms();
 
 		if (e->capacity.queue == w && e->capacity.active < e->opts.max_active)
 			return 0;
-		if (!provided && (!w->look_at || (e->capacity.queue == w && now >= w->look_at)))
-			look(e, w);
+		if (!provided && (!w->evict_at || (e->capacity.queue == w && now >= w->evict_at)))
+			try_evict(e, w);
 		else if (!provided && now >= w->until)
 			return position(e, w);
 		else
-			wait_room(e, w);
+			wait_change(e, w);
 	}
 }
 
-static int refuse(struct engine *e, unsigned at, unsigned of, struct err *err)
+static int refuse_full(struct engine *e, unsigned at, unsigned of, struct err *err)
 {
 	struct capacity_report f;
 
@@ -227,10 +230,10 @@ int capacity_acquire(struct engine *e, int64_t wait_ms, struct err *err)
 	pthread_mutex_lock(&e->mutex);
 	if (e->opts.max_active && (e->capacity.queue || e->capacity.active >= e->opts.max_active)) {
 		if (e->capacity.nwaiting < e->opts.queue_max) {
-			stand(e, &w);
-			at = queue(e, &w);
+			join_queue(e, &w);
+			at = wait_in_queue(e, &w);
 			of = e->capacity.nwaiting;
-			leave(e, &w);
+			leave_queue(e, &w);
 		} else {
 			at = of = e->capacity.nwaiting + 1;
 		}
@@ -238,7 +241,7 @@ int capacity_acquire(struct engine *e, int64_t wait_ms, struct err *err)
 	if (!at)
 		e->capacity.active++;
 	pthread_mutex_unlock(&e->mutex);
-	return at ? refuse(e, at, of, err) : 0;
+	return at ? refuse_full(e, at, of, err) : 0;
 }
 
 void capacity_force_acquire(struct engine *e)
@@ -256,7 +259,7 @@ void capacity_release(struct engine *e)
 	pthread_mutex_unlock(&e->mutex);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- report ---------------------------------------------------------------------------------- */
 
 unsigned capacity_active(struct engine *e)
 {
@@ -268,26 +271,26 @@ unsigned capacity_active(struct engine *e)
 	return n;
 }
 
-struct survey {
+struct idle_summary {
 	unsigned idle;
 	int64_t end; /* of the lifetime that ends first; 0: none */
 };
 
 static void count_idle(struct session *n, void *arg)
 {
-	struct survey *s = arg;
+	struct idle_summary *s = arg;
 	int64_t end = n->rec.expires_at;
 
 	if (!n->machine)
 		return;
-	s->idle += may_go(n);
+	s->idle += may_evict(n);
 	if (end && (!s->end || end < s->end))
 		s->end = end;
 }
 
 void capacity_get_report(struct engine *e, struct capacity_report *ret)
 {
-	struct survey s = { 0 };
+	struct idle_summary s = { 0 };
 	int64_t wait = RETRY_MAX_MS;
 
 	session_each(e, count_idle, &s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Destroying: the tombstone first, then the sandbox, then the record. Works from every state and
- * asks nothing of the guest; the sweep finishes what a crash interrupted. */
+/* Destroys a session: the tombstone first, then the sandbox, then the record. Works in every
+ * state without the guest; the timers finish what a crash interrupted. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static int write_tombstone(struct session *n, struct store_session *s, struct er
 	WITH_STORE(n->engine, st)
 	{
 		r = store_session_mark_destroyed(st, s, &ev, NULL, err);
-		/* whoever filled the disk must be able to go */
+		/* a session must be removable even when it filled the disk */
 		if (r < 0 && err->sys == ENOSPC && store_reserve(st, false))
 			r = store_session_mark_destroyed(st, s, &ev, NULL, err);
 	}
@@ -75,7 +75,7 @@ int destroy_session(struct session *n, const struct session_cause_opts *why, str
 	if (n->rec.state != SESSION_DESTROYING && bury(n, why, err) < 0)
 		return -1;
 	hook_crash("destroy:buried");
-	/* it is destroyed for everybody from here on; the sweep finishes what does not work now */
+	/* from here on it counts as destroyed; the timers finish what fails now */
 	(void)destroy_finish(n, &later);
 	return 0;
 }

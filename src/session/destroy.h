@@ -4,7 +4,8 @@
 
 #include "session/session.h"
 
-/* Tombstone, end, removal; the entry is empty afterwards. */
+/* Writes the tombstone, ends the sandbox and removes the record; the session is empty
+ * afterwards. */
 int destroy_session(struct session *n, const struct session_cause_opts *why, struct err *err);
 /* The second half, from DESTROYING. */
 int destroy_finish(struct session *n, struct err *err);

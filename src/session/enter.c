@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Get or create: one call that leads to a live sandbox, whatever became of the last one, and tells
- * what it had to do for it. */
+/* Get or create: one call that returns a running sandbox, whatever happened to the last one, and
+ * reports what it had to do. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,17 +23,17 @@ enum { RACES_MAX = 8 };
 struct enter { /* one call under way */
 	struct engine *e;
 	const struct caller *who;
-	const struct session_opts *want;
+	const struct session_opts *opts;
 	const struct policy_rules *rules; /* NULL: for one that is there */
 	char id[STORE_ID]; /* that a new one gets */
 	struct session_enter_result out;
 };
 
-/* ---- one that is there ----------------------------------------------------------------------- */
+/* ---- existing session ------------------------------------------------------------------------ */
 
 static int check_existing(const struct enter *x, const struct session *n, struct err *err)
 {
-	const struct session_opts *w = x->want;
+	const struct session_opts *w = x->opts;
 
 	if (w->must_be_new)
 		return err_set(err, ERR_CONFLICT, "session %s already exists", n->id);
@@ -57,29 +57,29 @@ static bool is_bound(const struct store_session *s, const struct store_binding *
 /* All keys of the call lead to the one session afterwards. */
 static int bind_keys(const struct enter *x, struct session *n, struct err *err)
 {
-	for (size_t i = 0; i < x->want->nkeys; i++) {
+	for (size_t i = 0; i < x->opts->nkeys; i++) {
 		int r = -1;
 
-		if (is_bound(&n->rec, &x->want->keys[i]))
+		if (is_bound(&n->rec, &x->opts->keys[i]))
 			continue;
 		if (session_flush(n, err) < 0)
 			return -1;
 		WITH_STORE(x->e, st)
-		r = store_session_rebind(st, x->who->tenant, &x->want->keys[i], NULL, n->id, NULL,
+		r = store_session_rebind(st, x->who->tenant, &x->opts->keys[i], NULL, n->id, NULL,
 					 err);
 		if (r < 0)
-			return err_ctx(err, "%s '%.64s'", x->want->keys[i].kind,
-				       x->want->keys[i].key);
+			return err_ctx(err, "%s '%.64s'", x->opts->keys[i].kind,
+				       x->opts->keys[i].key);
 		/* each time: the store raised the version, whatever becomes of the next key */
 		if (session_reload(n, err) < 0) {
-			session_forget(n); /* whoever has the next turn reads it */
+			session_forget(n); /* the next holder of the lock reads it */
 			return -1;
 		}
 	}
 	return 0;
 }
 
-static int publish_result(struct enter *x, const struct session *n, struct err *err)
+static int copy_record(struct enter *x, const struct session *n, struct err *err)
 {
 	return store_session_copy(&n->rec, &x->out.session, err);
 }
@@ -98,56 +98,56 @@ static int renew_if_due(struct session *n, struct err *err)
 static int start_existing(struct enter *x, struct session *n, struct err *err)
 {
 	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, x->who->actor };
-	struct resume_result woken = { 0 };
+	struct resume_result resumed = { 0 };
 	bool had_files = session_has_files(&n->rec), first = !n->rec.started_at;
 
 	x->out.cause = n->rec.cause;
-	if (resume_session(n, &why, x->want->wait_ms, &woken, err) < 0)
+	if (resume_session(n, &why, x->opts->wait_ms, &resumed, err) < 0)
 		return -1;
-	x->out.source = woken.source;
-	x->out.ready_us = woken.ready_us;
+	x->out.source = resumed.source;
+	x->out.ready_us = resumed.ready_us;
 	x->out.outcome = first ? SESSION_CREATED : had_files ? SESSION_RESUMED : SESSION_REPLACED;
 	x->out.state_lost = x->out.outcome == SESSION_REPLACED;
 	return 0;
 }
 
-/* A key whose last session lost its files without its user asking: that is told. */
-static void look_for_loss(struct enter *x)
+/* A key whose last session lost its files without a request of its user: report the loss. */
+static void report_loss(struct enter *x)
 {
 	struct store_tombstone t;
 	struct err ignored;
 	int r = -1;
 
 	x->out.outcome = SESSION_CREATED;
-	for (size_t i = 0; r < 0 && i < x->want->nkeys; i++)
+	for (size_t i = 0; r < 0 && i < x->opts->nkeys; i++)
 		WITH_STORE(x->e, st)
-	r = store_tombstone_find(st, x->who->tenant, &x->want->keys[i], &t, &ignored);
+	r = store_tombstone_find(st, x->who->tenant, &x->opts->keys[i], &t, &ignored);
 	if (r < 0 || strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_REQUESTED)) == 0 ||
-	    (x->want->user && *t.user && strcmp(x->want->user, t.user) != 0)) /* another's loss */
+	    (x->opts->user && *t.user && strcmp(x->opts->user, t.user) != 0)) /* another's loss */
 		return;
 	x->out.outcome = SESSION_REPLACED;
 	x->out.state_lost = true;
 	x->out.cause = t.cause;
 }
 
-/* Who asks again because the first answer did not arrive has not been told of a loss yet. Who has
- * used it since has. */
-static void tell_again(struct enter *x, const struct session *n)
+/* A caller that repeats its request because the first response was lost has not seen the loss
+ * yet; one that used the session since has. */
+static void repeat_loss(struct enter *x, const struct session *n)
 {
-	if (x->want->idempotency_key && strcmp(n->id, x->id) == 0 &&
+	if (x->opts->idempotency_key && strcmp(n->id, x->id) == 0 &&
 	    n->rec.last_activity_at == n->rec.started_at)
-		look_for_loss(x);
+		report_loss(x);
 	if (!x->out.state_lost)
 		x->out.outcome = SESSION_REUSED;
 }
 
-static int use(struct enter *x, struct session *n, struct err *err)
+static int use_existing(struct enter *x, struct session *n, struct err *err)
 {
 	if (check_existing(x, n, err) < 0 || bind_keys(x, n, err) < 0)
 		return -1;
-	tell_again(x, n);
-	if (x->want->no_start)
-		return publish_result(x, n, err);
+	repeat_loss(x, n);
+	if (x->opts->no_start)
+		return copy_record(x, n, err);
 	if (renew_if_due(n, err) < 0)
 		return -1;
 	if (n->rec.state != SESSION_ACTIVE && start_existing(x, n, err) < 0)
@@ -156,36 +156,37 @@ static int use(struct enter *x, struct session *n, struct err *err)
 		return -1;
 	if (!x->out.state_lost)
 		session_touch(n);
-	return publish_result(x, n, err);
+	return copy_record(x, n, err);
 }
 
-/* ---- a new one ------------------------------------------------------------------------------- */
+/* ---- new session ----------------------------------------------------------------------------- */
 
 static int start_new(struct enter *x, struct session *n, struct err *err)
 {
-	struct resume_result woken = { 0 };
+	struct resume_result resumed = { 0 };
 
-	if (!x->want->no_start && resume_restored(n, &woken, err) < 0)
+	if (!x->opts->no_start && resume_restored(n, &resumed, err) < 0)
 		return -1;
-	x->out.source = woken.source;
-	x->out.ready_us = woken.ready_us;
-	if (!x->want->no_start)
+	x->out.source = resumed.source;
+	x->out.ready_us = resumed.ready_us;
+	if (!x->opts->no_start)
 		environment_request_add(x->e, n->rec.template, false);
-	return publish_result(x, n, err);
+	return copy_record(x, n, err);
 }
 
 /* Room and quota come before the record: a refusal leaves no trace. */
-static int note(struct enter *x, struct store_session *s, struct session **ret, struct err *err)
+static int add_session(struct enter *x, struct store_session *s, struct session **ret,
+		       struct err *err)
 {
 	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, x->who->actor };
 	struct store_event ev = { .kind = "create", .cause = { .at = s->created_at } };
-	bool awake = !x->want->no_start;
+	bool awake = !x->opts->no_start;
 
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", x->who->actor);
-	/* before anybody makes room for it; resume_new_session() counts */
+	/* before another session is evicted for it; resume_new_session() counts it */
 	if (quota_check(x->e, s, true, !awake, err) < 0 ||
-	    (awake && capacity_acquire(x->e, x->want->wait_ms, err) < 0))
+	    (awake && capacity_acquire(x->e, x->opts->wait_ms, err) < 0))
 		return -1;
 	if (resume_new_session(x->e, s, &ev, &why, !awake, ret, err) < 0) {
 		if (awake)
@@ -196,9 +197,9 @@ static int note(struct enter *x, struct store_session *s, struct session **ret, 
 	return 0;
 }
 
-/* What can never be made as it was asked for must not stand in the way of who asks for something
- * else under the same key: it never had a sandbox, and nothing is lost with it. */
-static void forget_refused(struct session *n, const struct err *why)
+/* A session that can never start as requested must not block another request with the same key:
+ * it never had a sandbox, so nothing is lost. */
+static void retract_refused(struct session *n, const struct err *why)
 {
 	bool refused =
 		why->code == ERR_INVALID || why->code == ERR_DENIED || why->code == ERR_CONFLICT;
@@ -215,71 +216,71 @@ static void forget_refused(struct session *n, const struct err *why)
 }
 
 /* 1: a key that was free a moment ago leads somewhere now. */
-static int create(struct enter *x, struct err *err)
+static int create_session(struct enter *x, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 	char layer[STORE_ID];
 	int r;
 
-	if (x->want->pin)
-		return err_set(err, ERR_CONFLICT, "pin: no such session: %s", x->want->pin);
-	if (session_opts_to_record(x->e, x->who, x->want, x->rules, x->id, &s, err) < 0)
+	if (x->opts->pin)
+		return err_set(err, ERR_CONFLICT, "pin: no such session: %s", x->opts->pin);
+	if (session_opts_to_record(x->e, x->who, x->opts, x->rules, x->id, &s, err) < 0)
 		return -1;
-	look_for_loss(x);
+	report_loss(x);
 	memcpy(layer, s.layer, sizeof(layer));
-	r = note(x, &s, &n, err);
+	r = add_session(x, &s, &n, err);
 	session_opts_release(x->e, x->id, layer);
 	if (r < 0) {
 		store_session_fini(&s);
-		return err->code == ERR_CONFLICT && x->want->nkeys ? 1 : -1;
+		return err->code == ERR_CONFLICT && x->opts->nkeys ? 1 : -1;
 	}
 	r = start_new(x, n, err);
 	if (r < 0)
-		forget_refused(n, err);
+		retract_refused(n, err);
 	return r;
 }
 
-/* ---- which ----------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
-/* 1: found, with its turn. */
-static int find(struct enter *x, struct session **ret, struct err *err)
+/* 1: found and locked. */
+static int find_existing(struct enter *x, struct session **ret, struct err *err)
 {
-	for (size_t i = 0; i < x->want->nkeys; i++) {
-		struct session_ref ref = { .kind = x->want->keys[i].kind,
-					   .key = x->want->keys[i].key };
+	for (size_t i = 0; i < x->opts->nkeys; i++) {
+		struct session_ref ref = { .kind = x->opts->keys[i].kind,
+					   .key = x->opts->keys[i].key };
 
 		if (session_lock_reconciled(x->e, x->who, &ref, 0, ret, err) == 0)
 			return 1;
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
 	}
-	if (x->want->idempotency_key ||
-	    x->want->nkeys == 0) { /* by the id that was promised, or asked for */
-		const char *id = x->want->idempotency_key ? x->id : x->want->pin;
+	if (x->opts->idempotency_key ||
+	    x->opts->nkeys == 0) { /* by the id that was promised, or asked for */
+		const char *id = x->opts->idempotency_key ? x->id : x->opts->pin;
 
 		if (id && session_lock_reconciled(x->e, x->who, &(struct session_ref){ .id = id },
 						  0, ret, err) == 0)
 			return 1;
 		/* what the key led to was destroyed: its id never comes back */
 		if (id && (err->code != ERR_NOT_FOUND ||
-			   (x->want->idempotency_key && err->sys == ESTALE)))
+			   (x->opts->idempotency_key && err->sys == ESTALE)))
 			return -1;
 	}
 	return 0;
 }
 
-static int lead(struct enter *x, struct err *err)
+static int enter_or_create(struct enter *x, struct err *err)
 {
 	for (int i = 0; i < RACES_MAX; i++) {
 		auto_call(session_unlock) struct session *n = NULL;
-		int r = find(x, &n, err);
+		int r = find_existing(x, &n, err);
 
 		if (r < 0)
 			return -1;
 		if (r > 0)
-			return use(x, n, err);
-		r = create(x, err);
+			return use_existing(x, n, err);
+		r = create_session(x, err);
 		if (r <= 0)
 			return r;
 	}
@@ -288,18 +289,18 @@ static int lead(struct enter *x, struct err *err)
 
 /* The same idempotency key leads to the same id, also when the first caller died in between. Two
  * users may have thought of the same. */
-static int promise(struct enter *x, struct err *err)
+static int claim_id(struct enter *x, struct err *err)
 {
 	struct store_once once = { .created_at = engine_now(x->e) }, first;
 	int r = -1;
 
 	if (id_generate("ses_", x->id, err) < 0)
 		return -1;
-	if (!x->want->idempotency_key)
+	if (!x->opts->idempotency_key)
 		return 0;
 	snprintf(once.tenant, sizeof(once.tenant), "%s", x->who->tenant);
-	snprintf(once.scope, sizeof(once.scope), "create:%s", x->want->user ? x->want->user : "");
-	snprintf(once.key, sizeof(once.key), "%s", x->want->idempotency_key);
+	snprintf(once.scope, sizeof(once.scope), "create:%s", x->opts->user ? x->opts->user : "");
+	snprintf(once.key, sizeof(once.key), "%s", x->opts->idempotency_key);
 	memcpy(once.target, x->id, sizeof(once.target));
 	WITH_STORE(x->e, st)
 	r = store_once_claim(st, &once, &first, err);
@@ -313,22 +314,22 @@ static int promise(struct enter *x, struct err *err)
 static int enter_one(struct enter *x, struct err *err)
 {
 	struct name_lock lock = { 0 };
-	bool per_user = x->want->max_active_per_user && x->want->user;
+	bool per_user = x->opts->max_active_per_user && x->opts->user;
 	int r;
 
-	if (promise(x, err) < 0)
+	if (claim_id(x, err) < 0)
 		return -1;
 	if (per_user) /* two sessions of one user may replace each other */
-		user_slot_lock(x->e, &lock, x->who, x->want->user);
-	r = per_user ? user_slot_free_one(x->e, x->who, x->want, x->id, err) : 0;
+		user_slot_lock(x->e, &lock, x->who, x->opts->user);
+	r = per_user ? user_slot_free_one(x->e, x->who, x->opts, x->id, err) : 0;
 	if (r == 0)
-		r = lead(x, err);
+		r = enter_or_create(x, err);
 	name_unlock(&lock);
 	return r;
 }
 
-/* What is shared must be the same call: every key, and whose it is. Lengths keep the parts apart.
- */
+/* Calls share a result only if all keys, the tenant and the user are the same. Lengths separate
+ * the parts. */
 static char *flight_name(const struct caller *who, const struct session_opts *w)
 {
 	size_t size = 64 + STORE_NAME + STORE_USER + w->nkeys * (sizeof(*w->keys) + 48);
@@ -346,44 +347,44 @@ static char *flight_name(const struct caller *who, const struct session_opts *w)
 	return name;
 }
 
-static int enter_ruled(struct enter *x, struct err *err)
+static int enter_with_rules(struct enter *x, struct err *err)
 {
-	const struct session_opts *asked = x->want;
-	struct session_opts want = *asked;
+	const struct session_opts *asked = x->opts;
+	struct session_opts opts = *asked;
 	auto_fini(policy_rules_fini) struct policy_rules rules = { 0 };
 	char user[STORE_USER];
 	int r;
 
-	if (policy_rules_for_opts(x->e, x->who, &want, user, &rules, err) < 0)
+	if (policy_rules_for_opts(x->e, x->who, &opts, user, &rules, err) < 0)
 		return -1;
-	x->want = &want;
+	x->opts = &opts;
 	x->rules = &rules;
 	r = enter_one(x, err);
-	x->want = asked;
+	x->opts = asked;
 	x->rules = NULL;
 	return r;
 }
 
-int session_enter(struct engine *e, const struct caller *who, const struct session_opts *want,
+int session_enter(struct engine *e, const struct caller *who, const struct session_opts *opts,
 		  struct session_enter_result *ret, struct err *err)
 {
-	struct enter x = { .e = e, .who = who, .want = want };
-	bool shared = want->nkeys && !want->pin && !want->must_be_new && !want->idempotency_key &&
-		      !want->no_start && !want->snapshot;
+	struct enter x = { .e = e, .who = who, .opts = opts };
+	bool shared = opts->nkeys && !opts->pin && !opts->must_be_new && !opts->idempotency_key &&
+		      !opts->no_start && !opts->snapshot;
 	struct single_flight *flight = NULL;
 	auto_free char *name = NULL;
 	int r;
 
-	if (session_opts_check(e, who, want, err) < 0)
+	if (session_opts_check(e, who, opts, err) < 0)
 		return -1;
-	if (shared && !(name = flight_name(who, want)))
+	if (shared && !(name = flight_name(who, opts)))
 		return err_sys(err, ENOMEM, "session");
 	if (shared && !single_flight_join(e, name, &flight, ret, &r, err)) {
 		if (r == 0)
 			e->metrics.entered[ret->outcome]++;
 		return r;
 	}
-	r = enter_ruled(&x, err);
+	r = enter_with_rules(&x, err);
 	if (shared)
 		single_flight_finish(e, flight, r, &x.out, err);
 	if (r < 0) {
@@ -398,14 +399,14 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 int session_resume(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		   int64_t if_version, struct session_enter_result *ret, struct err *err)
 {
-	struct session_opts want = { .nkeys = 0 };
-	struct enter x = { .e = e, .who = who, .want = &want };
-	auto_fini(user_slot_release) struct user_slot turn = { 0 };
+	struct session_opts opts = { .nkeys = 0 };
+	struct enter x = { .e = e, .who = who, .opts = &opts };
+	auto_fini(user_slot_release) struct user_slot slot = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (user_slot_acquire_ref(e, who, ref, if_version, &n, &turn, err) < 0)
+	if (user_slot_acquire_ref(e, who, ref, if_version, &n, &slot, err) < 0)
 		return -1;
-	if (use(&x, n, err) < 0) {
+	if (use_existing(&x, n, err) < 0) {
 		session_enter_result_fini(&x.out);
 		return -1;
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a live sandbox to sealed files: the one way there, whoever asked, also when the sandbox was
- * found dead. The layer has the name of the sandbox it comes from, so that an interrupted seal is
- * found again without a note. */
+/* Hibernates a session: from a sandbox, running or dead, to sealed files. The layer has the id
+ * of its sandbox, so that an interrupted seal is found again without a note. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +18,7 @@
 
 enum { QUIET_WAIT_MS = 2000 };
 
-/* What it used of the processors, for its user's account; nothing if it cannot tell any more. */
+/* Charges its CPU time to its user; nothing if the keeper no longer knows it. */
 void session_charge_cpu(struct session *n)
 {
 	struct keeper_stats used;
@@ -50,8 +49,8 @@ static int has_layer(struct session *n, const char *layer, bool *ret, struct err
 	return 0;
 }
 
-/* The record names the layer it was resumed from for as long as it lives, so that a power loss that
- * undoes the taking finds it. A layer that was taken is not there as one. */
+/* While the sandbox runs, the record names the layer that it was resumed from, so that it is
+ * found if a power loss undoes the rename. A taken layer does not exist as a layer. */
 int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err)
 {
 	struct store_layer l;
@@ -99,9 +98,9 @@ static void set_layer(struct store_session *s, void *arg)
 	snprintf(s->layer, sizeof(s->layer), "%s", (const char *)arg);
 }
 
-/* The writable files are not there any more. What lies below them is an older state, which nobody
- * gets without being told: it becomes a snapshot, and the session is empty. */
-static int lose_files(struct session *n, struct err *err)
+/* The writable files are gone. The state below them is older and must not be used silently: it
+ * becomes a snapshot, and the session is empty. */
+static int record_lost_files(struct session *n, struct err *err)
 {
 	struct store_snapshot snap = { .generation = n->rec.generation,
 				       .created_at = engine_now(n->engine) };
@@ -138,9 +137,9 @@ static int lose_files(struct session *n, struct err *err)
 	return -1;
 }
 
-/* A power loss may have undone that the layer was taken: then the files are where they were, with
- * whatever had reached the disk, and nobody else has them. */
-static int find_files(struct session *n, struct err *err)
+/* A power loss may have undone the rename of the layer: then its files are back, with what had
+ * reached the disk, and nothing else uses them. */
+static int recover_files(struct session *n, struct err *err)
 {
 	static const struct session_cause_opts why = {
 		SESSION_CAUSE_GONE, "the host stopped; data not yet on disk was lost", "lodge"
@@ -150,7 +149,7 @@ static int find_files(struct session *n, struct err *err)
 	int r = 0;
 
 	if (!*n->rec.layer || n->layer_use == LAYER_BELOW)
-		return lose_files(n, err);
+		return record_lost_files(n, err);
 	if (has_layer(n, n->rec.layer, &there, err) < 0)
 		return -1;
 	WITH_STORE(n->engine, st)
@@ -158,12 +157,11 @@ static int find_files(struct session *n, struct err *err)
 	if (r < 0)
 		return -1;
 	return there && refs == 1 ? session_transition(n, SESSION_SEALED, &why, NULL, NULL, err)
-				  : lose_files(n, err);
+				  : record_lost_files(n, err);
 }
 
-/* Those of a sandbox that died while no engine was there; the others are told by machine_close().
- */
-static int end_commands(struct session *n, struct err *err)
+/* Those of a sandbox that died while no engine ran; machine_close() ends the others. */
+static int end_execs(struct session *n, struct err *err)
 {
 	int r = 0;
 
@@ -180,16 +178,16 @@ int hibernate_finish(struct session *n, const struct session_cause_opts *why, st
 	bool whole = false;
 
 	memcpy(sandbox, n->rec.sandbox, sizeof(sandbox));
-	if (n->machine) /* once: whoever tries again has no live one */
+	if (n->machine) /* once: a retry has no machine */
 		session_charge_cpu(n);
 	if (keeper_conn_stop(n->engine, sandbox, err) < 0)
 		return -1;
 	hook_crash("sleep:stopped");
-	if (end_commands(n, err) < 0)
+	if (end_execs(n, err) < 0)
 		return -1;
 	session_end_machine(n);
 	if (keeper_conn_seal(n->engine, sandbox, sandbox, &whole, err) < 0)
-		return err->code == ERR_NOT_FOUND ? find_files(n, err) : -1;
+		return err->code == ERR_NOT_FOUND ? recover_files(n, err) : -1;
 	hook_crash("sleep:sealed");
 	if (record_layer(n, whole, err) < 0)
 		return -1;
@@ -213,8 +211,8 @@ int hibernate_session(struct session *n, const struct session_cause_opts *why, s
 	hook_crash("sleep:noted");
 	if (hibernate_finish(n, why, err) == 0)
 		return 0;
-	/* one that could not even be stopped lives on; what was stopped is sealed by the next look
-	 */
+	/* a sandbox that could not be stopped stays; a stopped one is sealed by the next
+	 * reconcile */
 	alive = n->machine && !machine_is_gone(n->machine);
 	if (alive)
 		(void)session_transition(

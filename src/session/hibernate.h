@@ -4,15 +4,15 @@
 
 #include "session/session.h"
 
-/* ACTIVE to HIBERNATED: also for one whose sandbox was found gone. */
+/* ACTIVE to HIBERNATED, also if the sandbox is gone. */
 int hibernate_session(struct session *n, const struct session_cause_opts *why, struct err *err);
 /* The second half of it, from HIBERNATING: stop, seal, record. */
 int hibernate_finish(struct session *n, const struct session_cause_opts *why, struct err *err);
 /* What lies below the writable files of its sandbox: "" if nothing does. */
 int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err);
-/* What it used of the processors goes to its user's account, before it is ended. */
+/* Charges its CPU time to its user, before the sandbox is ended. */
 void session_charge_cpu(struct session *n);
-/* Its sandbox is over: the connection and its place among the active ones go. */
+/* Closes the machine and releases its capacity. */
 void session_end_machine(struct session *n);
 /* hibernate_session() on request, if it is active. */
 int hibernate_if_active(struct session *n, const char *actor, struct err *err);

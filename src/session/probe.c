@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a sandbox is alive, and whether anything works in it.
+/* Whether a sandbox responds, and whether anything works in it.
  *
- * A probe is a command like any other, sent over the connection that the session's commands use;
- * only nobody's clock is moved by it and no row is written. Nobody's turn is held while it waits: a
- * sandbox that does not answer must not keep anybody from destroying it. */
+ * A probe is an exec on the connection of the session's execs, without a row and without an
+ * effect on the deadlines. It holds no session lock while it waits: a sandbox that does not
+ * respond must not keep a caller from destroying it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,26 +27,26 @@
 
 enum {
 	DEADLINE_MAX_MS = 600 * 1000,
-	HASTE = 3, /* a deadline shorter than this part of the usual one proves nothing */
+	SHORT_PART = 3, /* a deadline shorter than this part of the usual one proves nothing */
 	RETRY_MS = 1000,
-	OWN_PIDS = 2, /* lodge-init, and a shell that waits for a command */
+	OWN_PIDS = 2, /* lodge-init, and a spare shell */
 	TRY_MS = 100, /* between two tries to send */
-	GLANCE_MS = 100,
-	TOUCH_MS = 1000, /* from the look at the cpu time to the touch that follows it, at most */
+	SAMPLE_MS = 100,
+	TOUCH_MS = 1000, /* maximum time from the CPU sample to the touch that follows it */
 };
 
 /* ---- one echo -------------------------------------------------------------------------------- */
 
-enum echoed {
-	ECHO_WELL,
-	ECHO_ILL, /* lodge-init answered, but the command did not do what it should */
+enum echo_status {
+	ECHO_OK,
+	ECHO_FAILED, /* lodge-init responded, but the process did not do what it should */
 	ECHO_SILENT,
 	ECHO_GONE, /* the connection ended */
 };
 
 /* All with machine.mutex. Who waits may leave before the answer: then the answer frees it. */
 struct echo {
-	struct machine *live;
+	struct machine *machine;
 	struct guest_exec *exec;
 	bool done, left;
 	struct err err; /* of ECHO_ILL */
@@ -63,26 +63,26 @@ static void on_end(struct guest_exec *x, void *arg)
 		return;
 	}
 	c->done = true;
-	pthread_cond_broadcast(&c->live->changed);
+	pthread_cond_broadcast(&c->machine->changed);
 }
 
 static const struct guest_exec_ops echo_ops = { .on_end = on_end };
 
-/* As the session's user, but in a directory that nobody can remove. */
+/* As the session's user, but in a directory that always exists. */
 static int echo_begin(struct echo *c, int64_t deadline_ms, struct err *err)
 {
 	const char *const argv[] = { "echo", c->marker, NULL };
 	struct guest_exec_spec spec = { .argv = argv,
 					.cwd = "/",
-					.user = c->live->spec.user,
+					.user = c->machine->spec.user,
 					.timeout_ms = (uint32_t)deadline_ms,
 					.log_bytes = 4096,
 					.ops = &echo_ops,
 					.arg = c };
 
-	if (guest_exec_begin(c->live->conn, &spec, &c->exec, err) < 0)
+	if (guest_exec_begin(c->machine->conn, &spec, &c->exec, err) < 0)
 		return -1;
-	machine_update_poll(c->live);
+	machine_update_poll(c->machine);
 	return 0;
 }
 
@@ -96,9 +96,9 @@ static bool wait_change(struct machine *v, int64_t until)
 
 /* Until it is on its way; else how that ended. One that takes no more messages may do so again, and
  * of one that has hung up the pump hears in a moment; every other reason is not the sandbox's. */
-static bool echo_sent(struct echo *c, int64_t until, enum echoed *ret)
+static bool echo_sent(struct echo *c, int64_t until, enum echo_status *ret)
 {
-	struct machine *v = c->live;
+	struct machine *v = c->machine;
 
 	for (;;) {
 		int64_t now = clock_mono_ms();
@@ -108,7 +108,7 @@ static bool echo_sent(struct echo *c, int64_t until, enum echoed *ret)
 			return false;
 		if (echo_begin(c, until - now, &c->err) == 0)
 			return true;
-		*ret = ECHO_ILL;
+		*ret = ECHO_FAILED;
 		if (c->err.sys || (c->err.code != ERR_LIMIT && c->err.code != ERR_UNAVAILABLE))
 			return false;
 		(void)wait_change(v, now + TRY_MS < until ? now + TRY_MS : until);
@@ -125,7 +125,7 @@ static bool echo_matches(struct echo *c)
 	return n == (ssize_t)len + 1 && memcmp(got, c->marker, len) == 0 && got[len] == '\n';
 }
 
-static enum echoed echo_judge(struct echo *c)
+static enum echo_status echo_judge(struct echo *c)
 {
 	const struct guest_exec_result *r = guest_exec_result(c->exec);
 
@@ -133,26 +133,26 @@ static enum echoed echo_judge(struct echo *c)
 		c->err = *guest_exec_error(c->exec);
 		return !guest_exec_agent(c->exec) || agent_is_closed(guest_exec_agent(c->exec))
 			       ? ECHO_GONE
-			       : ECHO_ILL;
+			       : ECHO_FAILED;
 	}
 	if (r->hits & AGENT_HIT_TIME)
 		return ECHO_SILENT;
 	if (r->code == 0 && echo_matches(c))
-		return ECHO_WELL;
+		return ECHO_OK;
 	err_set(&c->err, ERR_UNAVAILABLE, "echo in the sandbox ended with %s %d",
 		r->signal ? "signal" : "status", r->signal ? r->signal : r->code);
-	return ECHO_ILL;
+	return ECHO_FAILED;
 }
 
 /* With machine.mutex. */
-static enum echoed echo_send(struct echo *c, int64_t deadline_ms)
+static enum echo_status echo_send(struct echo *c, int64_t deadline_ms)
 {
 	int64_t until = clock_mono_ms() + deadline_ms;
-	enum echoed how;
+	enum echo_status how;
 
 	if (!echo_sent(c, until, &how))
 		return how;
-	while (!c->done && wait_change(c->live, until))
+	while (!c->done && wait_change(c->machine, until))
 		;
 	if (!c->done) {
 		c->left = true;
@@ -160,11 +160,11 @@ static enum echoed echo_send(struct echo *c, int64_t deadline_ms)
 	}
 	how = echo_judge(c);
 	guest_exec_free(c->exec);
-	machine_update_poll(c->live);
+	machine_update_poll(c->machine);
 	return how;
 }
 
-static int echo(struct machine *v, int64_t deadline_ms, enum echoed *ret, struct err *why,
+static int echo(struct machine *v, int64_t deadline_ms, enum echo_status *ret, struct err *why,
 		struct err *err)
 {
 	struct echo *c = calloc(1, sizeof(*c));
@@ -176,7 +176,7 @@ static int echo(struct machine *v, int64_t deadline_ms, enum echoed *ret, struct
 		free(c);
 		return -1;
 	}
-	c->live = v;
+	c->machine = v;
 	pthread_mutex_lock(&v->mutex);
 	*ret = echo_send(c, deadline_ms);
 	histogram_add(&v->engine->metrics.probe, clock_mono_us() - began_us);
@@ -187,8 +187,7 @@ static int echo(struct machine *v, int64_t deadline_ms, enum echoed *ret, struct
 	return 0;
 }
 
-/* ---- what it means; all with the turn ----------------------------------------------------------
- */
+/* ---- results; all with the session's lock ---------------------------------------------------- */
 
 static void restore_timers(struct store_session *s, void *arg)
 {
@@ -203,16 +202,16 @@ int session_revive(struct session *n, struct err *err)
 	return session_transition(n, SESSION_ALIVE, &none, restore_timers, NULL, err);
 }
 
-static struct session_probe_result answer_of(const struct session *n, enum session_probe_status a)
+static struct session_probe_result make_result(const struct session *n, enum session_probe_status a)
 {
 	return (struct session_probe_result){ .status = a,
 					      .cause = n->rec.cause,
 					      .expires_at = n->rec.expires_at };
 }
 
-static struct session_probe_result unsure(const struct session *n, const char *text)
+static struct session_probe_result unknown_result(const struct session *n, const char *text)
 {
-	struct session_probe_result r = answer_of(n, SESSION_PROBE_UNKNOWN);
+	struct session_probe_result r = make_result(n, SESSION_PROBE_UNKNOWN);
 
 	r.cause = (struct store_cause){ .code = "transient", .at = engine_now(n->engine) };
 	snprintf(r.cause.text, sizeof(r.cause.text), "%s", text);
@@ -220,7 +219,7 @@ static struct session_probe_result unsure(const struct session *n, const char *t
 	return r;
 }
 
-/* Its files are put away as at the end of any other sandbox. */
+/* Seals its files, as at the end of any other sandbox. */
 static int expire(struct session *n, const struct session_cause_opts *why,
 		  struct session_probe_result *ret, struct err *err)
 {
@@ -230,13 +229,13 @@ static int expire(struct session *n, const struct session_cause_opts *why,
 	if (hibernate_session(n, why, err) < 0)
 		return -1;
 	n->probe_failures = 0;
-	*ret = answer_of(n, SESSION_EXPIRED);
+	*ret = make_result(n, SESSION_EXPIRED);
 	return 0;
 }
 
-/* Nobody answers there any more. What the keeper still has of it tells how it ended. */
-static int found_gone(struct session *n, const struct caller *who, struct session_probe_result *ret,
-		      struct err *err)
+/* The sandbox no longer responds. What the keeper still has of it tells how it ended. */
+static int expire_gone(struct session *n, const struct caller *who,
+		       struct session_probe_result *ret, struct err *err)
 {
 	struct session_cause_opts why = { SESSION_CAUSE_STOPPED, "its processes exited",
 					  who->actor };
@@ -264,7 +263,7 @@ static int found_silent(struct session *n, const struct caller *who, int64_t beg
 		n->probe_failed_at = clock_mono_ms();
 	}
 	if (n->probe_failures < e->opts.probe_failures) {
-		*ret = unsure(n, "the sandbox did not answer in time");
+		*ret = unknown_result(n, "the sandbox did not answer in time");
 		return 0;
 	}
 	snprintf(text, sizeof(text), "it did not answer %u probes in a row", n->probe_failures);
@@ -278,19 +277,19 @@ static int found_well(struct session *n, struct session_probe_result *ret, struc
 	n->probe_failures = 0;
 	if (n->rec.state == SESSION_FAILED && session_revive(n, err) < 0)
 		return -1;
-	*ret = answer_of(n, SESSION_PROBE_CONNECTED);
+	*ret = make_result(n, SESSION_PROBE_CONNECTED);
 	return 0;
 }
 
-/* Whether the record says that a sandbox lives; the connection is not asked. */
+/* Whether the record says that a sandbox runs; the connection is not checked. */
 static bool should_live(const struct session *n)
 {
 	return n->rec.runtime == SESSION_RUNTIME_LIVE &&
 	       (n->rec.state == SESSION_ACTIVE || n->rec.state == SESSION_FAILED);
 }
 
-/* What an operation or another engine left half done is done first. One that should live but cannot
- * be connected to because it does not answer is as silent as any other. */
+/* Reconciles unfinished work first. A sandbox that should run but does not respond to a
+ * connection counts as silent. */
 static int look_unconnected(struct session *n, const struct caller *who, int64_t begun,
 			    struct session_probe_result *ret, struct err *err)
 {
@@ -303,22 +302,23 @@ static int look_unconnected(struct session *n, const struct caller *who, int64_t
 	}
 	if (n->machine)
 		return 1;
-	*ret = answer_of(n, lived ? SESSION_EXPIRED : SESSION_PROBE_NO_SANDBOX);
+	*ret = make_result(n, lived ? SESSION_EXPIRED : SESSION_PROBE_NO_SANDBOX);
 	return 0;
 }
 
 /* 1: *ret_live is to be asked; 0: *ret says it all. */
-static int look(struct session *n, const struct caller *who, int64_t begun,
-		struct machine **ret_live, struct session_probe_result *ret, struct err *err)
+static int check_record(struct session *n, const struct caller *who, int64_t begun,
+			struct machine **ret_live, struct session_probe_result *ret,
+			struct err *err)
 {
 	int r = n->machine ? 1 : look_unconnected(n, who, begun, ret, err);
 
 	if (r <= 0)
 		return r;
 	if (machine_is_gone(n->machine))
-		return found_gone(n, who, ret, err);
-	if (n->rec.paused) { /* frozen it cannot answer, and nobody asked to thaw it */
-		*ret = answer_of(n, SESSION_PROBE_CONNECTED);
+		return expire_gone(n, who, ret, err);
+	if (n->rec.paused) { /* a frozen sandbox cannot respond, and a probe does not thaw it */
+		*ret = make_result(n, SESSION_PROBE_CONNECTED);
 		ret->cause = (struct store_cause){ .text = "paused" };
 		return 0;
 	}
@@ -329,30 +329,30 @@ static int look(struct session *n, const struct caller *who, int64_t begun,
 struct asked {
 	int64_t begun; /* clock_mono_ms() */
 	bool hasty;
-	enum echoed how;
+	enum echo_status how;
 	struct err why;
 };
 
 static int record(struct session *n, const struct caller *who, const struct machine *v,
 		  const struct asked *a, struct session_probe_result *ret, struct err *err)
 {
-	if (n->machine != v) { /* somebody was faster */
-		*ret = should_live(n) ? unsure(n, "the sandbox was replaced meanwhile")
-				      : answer_of(n, SESSION_PROBE_NO_SANDBOX);
+	if (n->machine != v) { /* another caller changed it meanwhile */
+		*ret = should_live(n) ? unknown_result(n, "the sandbox was replaced meanwhile")
+				      : make_result(n, SESSION_PROBE_NO_SANDBOX);
 		return 0;
 	}
 	switch (a->how) {
-	case ECHO_WELL:
+	case ECHO_OK:
 		return found_well(n, ret, err);
 	case ECHO_GONE:
-		return found_gone(n, who, ret, err);
+		return expire_gone(n, who, ret, err);
 	case ECHO_SILENT:
 		return found_silent(n, who, a->begun, a->hasty, ret, err);
-	case ECHO_ILL:
+	case ECHO_FAILED:
 		break;
 	}
 	n->probe_failures = 0;
-	*ret = unsure(n, a->why.msg);
+	*ret = unknown_result(n, a->why.msg);
 	return 0;
 }
 
@@ -360,7 +360,8 @@ int session_probe(struct engine *e, const struct caller *who, const struct sessi
 		  int64_t deadline_ms, struct session_probe_result *ret, struct err *err)
 {
 	int64_t wait = deadline_ms > 0 ? deadline_ms : e->opts.probe_ms;
-	struct asked a = { .begun = clock_mono_ms(), .hasty = wait < e->opts.probe_ms / HASTE };
+	struct asked a = { .begun = clock_mono_ms(),
+			   .hasty = wait < e->opts.probe_ms / SHORT_PART };
 	auto_call(session_unlock) struct session *n = NULL;
 	auto_call(machine_unref) struct machine *v = NULL;
 	char id[STORE_ID];
@@ -368,7 +369,7 @@ int session_probe(struct engine *e, const struct caller *who, const struct sessi
 
 	if (session_lock_ref(e, who, ref, &n, err) < 0)
 		return -1;
-	r = look(n, who, a.begun, &v, ret, err);
+	r = check_record(n, who, a.begun, &v, ret, err);
 	if (r <= 0)
 		return r;
 	memcpy(id, n->id, sizeof(id));
@@ -379,8 +380,7 @@ int session_probe(struct engine *e, const struct caller *who, const struct sessi
 	return record(n, who, v, &a, ret, err);
 }
 
-/* ---- without asking it --------------------------------------------------------------------------
- */
+/* ---- without a probe ------------------------------------------------------------------------- */
 
 struct connection {
 	const char *session;
@@ -411,10 +411,10 @@ bool session_is_valid(struct engine *e, const struct caller *who, const struct s
 	return active && c.open;
 }
 
-/* ---- what works inside ----------------------------------------------------------------------- */
+/* ---- activity -------------------------------------------------------------------------------- */
 
 /* More than 1 % of the time. */
-static bool is_much(uint64_t before_us, uint64_t after_us, int64_t ms)
+static bool is_busy(uint64_t before_us, uint64_t after_us, int64_t ms)
 {
 	return after_us > before_us && after_us - before_us > (uint64_t)ms * 10;
 }
@@ -430,18 +430,18 @@ static bool has_shell(struct machine *v)
 }
 
 /* Nothing is known of before: a moment is watched. */
-static bool glance(struct session *n, uint64_t before_us)
+static bool sample_briefly(struct session *n, uint64_t before_us)
 {
 	struct keeper_stats st;
 	struct err ignored;
 
-	nanosleep(&(struct timespec){ .tv_nsec = GLANCE_MS * 1000000L }, NULL);
+	nanosleep(&(struct timespec){ .tv_nsec = SAMPLE_MS * 1000000L }, NULL);
 	return keeper_conn_stats(n->engine, n->rec.sandbox, &st, &ignored) == 0 &&
-	       (st.pids > OWN_PIDS || is_much(before_us, st.cpu_us, GLANCE_MS));
+	       (st.pids > OWN_PIDS || is_busy(before_us, st.cpu_us, SAMPLE_MS));
 }
 
-/* A process without a command stands out by its number, unless no shell waits and it is the only
- * one: then only by the time it uses. What was used while somebody worked in the session says
+/* A process without an exec shows in the number of processes, unless there is no spare shell and
+ * it is the only one: then only in the CPU time. CPU time of a period with activity proves
  * nothing. */
 bool session_is_working(struct session *n)
 {
@@ -458,6 +458,6 @@ bool session_is_working(struct session *n)
 	if (st.pids != OWN_PIDS)
 		return st.pids > OWN_PIDS;
 	if (known)
-		return is_much(before, st.cpu_us, now - since);
-	return !(n->machine && has_shell(n->machine)) && glance(n, st.cpu_us);
+		return is_busy(before, st.cpu_us, now - since);
+	return !(n->machine && has_shell(n->machine)) && sample_briefly(n, st.cpu_us);
 }

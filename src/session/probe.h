@@ -4,9 +4,9 @@
 
 #include "session/session.h"
 
-/* Whether anything happens inside without anybody connected: processes, cpu time. */
+/* Whether processes work in the sandbox although no client is connected. */
 bool session_is_working(struct session *n);
-/* FAILED with a sandbox that lives after all: ACTIVE again, with the deadlines it had. */
+/* FAILED to ACTIVE for a sandbox that runs after all, with its former deadlines. */
 int session_revive(struct session *n, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking: writes nothing, waits for nobody's turn. */
+/* Reads: they take no session lock and never write. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@ int session_ref_binding(const struct session_ref *ref, struct store_binding *ret
 	return 0;
 }
 
-/* Of what is gone the reason is told for as long as it is known. */
+/* A destroyed session is reported with its cause as long as its tombstone is kept. */
 void session_ref_set_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
 			  struct err *err)
 {
@@ -94,7 +94,7 @@ static int read_record(struct engine *e, const struct caller *who, const struct 
 }
 
 /* Deadlines in memory are ahead of those in the store. */
-static void freshen(struct engine *e, struct store_session *s)
+static void refresh_record(struct engine *e, struct store_session *s)
 {
 	struct store_session fresh;
 
@@ -111,7 +111,7 @@ int session_get(struct engine *e, const struct caller *who, const struct session
 
 	if (read_record(e, who, ref, &s, err) < 0)
 		return err->code == ERR_NOT_FOUND ? session_ref_gone(e, who, ref, err) : -1;
-	freshen(e, &s);
+	refresh_record(e, &s);
 	if (strcmp(s.tenant, who->tenant) == 0 && s.state != SESSION_DESTROYING) {
 		*ret = s;
 		return 0;
@@ -143,7 +143,7 @@ int session_list(struct engine *e, const struct store_session_filter *f, struct 
 	WITH_STORE(e, st)
 	r = store_session_list(st, f, page, ret, err);
 	for (size_t i = 0; r == 0 && i < ret->count; i++)
-		freshen(e, &ret->items[i]);
+		refresh_record(e, &ret->items[i]);
 	return r;
 }
 

@@ -27,13 +27,13 @@ static const struct session_cause_opts interrupted = { SESSION_CAUSE_INTERRUPTED
 						       "interrupted because lodge stopped",
 						       "lodge" };
 
-static int fail(struct session *n, struct err *err)
+static int mark_failed(struct session *n, struct err *err)
 {
 	return session_transition(n, SESSION_ERROR, &interrupted, NULL, NULL, err);
 }
 
-/* The files are in the layer, or were taken out of it for the sandbox: then they go back. Where
- * neither is there any more, the next start says so. */
+/* The files are in the layer, or were taken out of it for the sandbox: then they go back. If
+ * both are missing, the next start reports it. */
 static int put_back_files(struct session *n, struct err *err)
 {
 	struct keeper_listing l;
@@ -63,13 +63,13 @@ int reconcile_undo_start(struct session *n, struct err *err)
 	return 0;
 }
 
-static int settle_start(struct session *n, struct err *err)
+static int reconcile_start(struct session *n, struct err *err)
 {
 	session_end_machine(n);
-	return reconcile_undo_start(n, err) < 0 ? -1 : fail(n, err);
+	return reconcile_undo_start(n, err) < 0 ? -1 : mark_failed(n, err);
 }
 
-static int settle_hibernating(struct session *n, struct err *err)
+static int reconcile_hibernating(struct session *n, struct err *err)
 {
 	struct session_cause_opts why = { SESSION_CAUSE_INTERRUPTED, NULL, n->rec.cause.actor };
 	char text[STORE_TEXT];
@@ -97,7 +97,7 @@ static int attach(struct session *n, struct sandbox **ret, struct err *err)
 	return r;
 }
 
-static int take_up(struct session *n, struct err *err)
+static int connect_machine(struct session *n, struct err *err)
 {
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
 	struct template spec;
@@ -126,19 +126,19 @@ static int reconcile_adopt(struct session *n, struct err *err)
 	struct err later;
 	int r;
 
-	if (!n->has_capacity) /* it lives, whether it can be connected to or not */
+	if (!n->has_capacity) /* it occupies capacity, whether it can be connected to or not */
 		capacity_force_acquire(n->engine);
 	n->has_capacity = true;
 	if (!n->rec.paused)
-		return take_up(n, err);
+		return connect_machine(n, err);
 	if (session_set_frozen(n, false, err) < 0)
 		return -1;
-	r = take_up(n, err);
+	r = connect_machine(n, err);
 	(void)session_set_frozen(n, true, &later);
 	return r;
 }
 
-/* Whether its sandbox is dead for certain: -1 when nobody can tell now. */
+/* Whether its sandbox is dead for certain; -1: unknown at the moment. */
 static int is_dead(struct session *n, struct err *err)
 {
 	if (n->machine) {
@@ -152,7 +152,7 @@ static int is_dead(struct session *n, struct err *err)
 	return err->code == ERR_NOT_FOUND ? 1 : -1;
 }
 
-static int settle_live(struct session *n, struct err *err)
+static int reconcile_active(struct session *n, struct err *err)
 {
 	static const struct session_cause_opts gone = { SESSION_CAUSE_GONE, "its sandbox exited",
 							"lodge" };
@@ -170,13 +170,13 @@ int reconcile_session(struct session *n, struct err *err)
 	switch ((enum session_state)n->rec.state) {
 	case SESSION_PROVISIONING:
 	case SESSION_RESTORING:
-		return settle_start(n, err);
+		return reconcile_start(n, err);
 	case SESSION_HIBERNATING:
-		return settle_hibernating(n, err);
+		return reconcile_hibernating(n, err);
 	case SESSION_ACTIVE:
-		return settle_live(n, err);
+		return reconcile_active(n, err);
 	case SESSION_FAILED:
-		return n->rec.runtime == SESSION_RUNTIME_LIVE ? settle_live(n, err) : 0;
+		return n->rec.runtime == SESSION_RUNTIME_LIVE ? reconcile_active(n, err) : 0;
 	case SESSION_DESTROYING:
 		return destroy_finish(n, err);
 	case SESSION_NONE:

@@ -4,10 +4,11 @@
 
 #include "session/session.h"
 
-/* From whatever a crash, a failure or the death of the sandbox left to a state at rest or live. */
+/* From whatever a crash, a failure or the death of the sandbox left, to a state at rest or a
+ * running sandbox. */
 int reconcile_session(struct session *n, struct err *err);
-/* Of one that was PROVISIONING or RESTORING: the sandbox goes, and the files are where they were
- * before. Until it succeeds the record must go on naming the sandbox. */
+/* For a session that was PROVISIONING or RESTORING: destroys the sandbox and puts the files
+ * back. Until it succeeds, the record must keep naming the sandbox. */
 int reconcile_undo_start(struct session *n, struct err *err);
 
 #endif

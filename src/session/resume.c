@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a record to a live sandbox. The record names the sandbox before it is made, so that whatever
- * happens in between, the next one to look knows what to undo. */
+/* Resumes a session: from a record to a running sandbox. The record names the sandbox before it
+ * is made, so that a later reconcile knows what to undo. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct stack {
 	char ids[KEEPER_LAYERS_MAX][STORE_ID];
 	const char *names[KEEPER_LAYERS_MAX];
 	size_t count;
-	bool take; /* nobody else needs the topmost */
+	bool take; /* nothing else refers to the topmost layer */
 };
 
 static int find_stack(struct session *n, struct stack *ret, struct err *err)
@@ -52,7 +52,7 @@ static int find_stack(struct session *n, struct stack *ret, struct err *err)
 }
 
 /* Not every way to write a directory is one that the keeper takes; it may be there all the same. */
-static bool can_be_made(const char *workdir)
+static bool is_valid_workdir(const char *workdir)
 {
 	char path[KEEPER_PATH_SIZE] = { 0 };
 
@@ -76,7 +76,7 @@ static int make_sandbox(struct session *n, const struct stack *stack, struct tem
 		return -1;
 	spec.id = n->rec.sandbox;
 	spec.template = base;
-	if (can_be_made(t->workdir))
+	if (is_valid_workdir(t->workdir))
 		spec.workdir = t->workdir;
 	spec.store = KEEPER_STORE_DISK;
 	spec.keep = true;
@@ -152,9 +152,8 @@ int resume_restored(struct session *n, struct resume_result *ret, struct err *er
 		err->code = ERR_CONFLICT;
 	progress_report(n->engine, n->id, "error", "sandbox", err->msg, 1, 2);
 	session_release_capacity(n);
-	/* Also when the keeper said nothing: it may have made the sandbox before it died. What
-	 * cannot be put back now is settled by the next one who looks, who finds it by the record.
-	 */
+	/* Also after an error of the keeper: it may have made the sandbox before it died. What
+	 * cannot be undone now, the next reconcile finds by the record. */
 	if (reconcile_undo_start(n, &second) == 0)
 		(void)session_transition(
 			n, SESSION_ERROR,
@@ -175,7 +174,7 @@ static void quota_lock(struct engine *e, struct name_lock *l, const struct store
 }
 
 int resume_new_session(struct engine *e, struct store_session *s, const struct store_event *ev,
-		       const struct session_cause_opts *why, bool asleep, struct session **ret,
+		       const struct session_cause_opts *why, bool no_start, struct session **ret,
 		       struct err *err)
 {
 	char sandbox[STORE_ID];
@@ -186,10 +185,10 @@ int resume_new_session(struct engine *e, struct store_session *s, const struct s
 	if (id_generate("sbx_", sandbox, err) < 0)
 		return -1;
 	quota_lock(e, &lock, s);
-	r = quota_check(e, s, true, asleep, err);
+	r = quota_check(e, s, true, no_start, err);
 	if (r == 0)
-		r = session_create(e, s, ev, !asleep && !*s->layer, &n, err);
-	if (r == 0 && !asleep)
+		r = session_create(e, s, ev, !no_start && !*s->layer, &n, err);
+	if (r == 0 && !no_start)
 		r = session_transition(n, SESSION_START, why, set_sandbox, sandbox, err);
 	if (n) /* without files there is nothing that the record of its start could save */
 		n->relaxed = false;
@@ -203,7 +202,7 @@ int resume_new_session(struct engine *e, struct store_session *s, const struct s
 	return 0;
 }
 
-static int note(struct session *n, const struct session_cause_opts *why, struct err *err)
+static int record_start(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
 	char sandbox[STORE_ID];
 	struct name_lock lock;
@@ -230,7 +229,7 @@ int resume_session(struct session *n, const struct session_cause_opts *why, int6
 				 capacity_acquire(n->engine, wait_ms, err) < 0))
 		return -1;
 	n->has_capacity = true;
-	if (note(n, why, err) < 0) {
+	if (record_start(n, why, err) < 0) {
 		session_release_capacity(n);
 		return -1;
 	}

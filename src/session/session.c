@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions somebody works with, or whose sandbox lives: one operation at a time has a session's
- * turn, and the record it left is what everybody else sees. */
+/* Sessions in memory. One call at a time holds a session's lock; all others see the record that
+ * it published. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "machine/machine.h"
 
 enum {
-	TURN_MS = 120000, /* only a copy of many files takes longer */
+	LOCK_WAIT_MS = 120000, /* only a copy of many files takes longer */
 	LAG_MAX_MS = 10000, /* how far the store may lag behind in the timers */
 	LAG_PART = 16, /* and which part of the idle time */
 };
@@ -33,7 +33,7 @@ static size_t bucket_of(const char *id)
 /* ---- the table; all with engine.mutex ---------------------------------------------------------
  */
 
-static struct session *find(struct engine *e, const char *id)
+static struct session *find_session(struct engine *e, const char *id)
 {
 	struct session *n = e->sessions[bucket_of(id)];
 
@@ -42,7 +42,7 @@ static struct session *find(struct engine *e, const char *id)
 	return n;
 }
 
-static struct session *add(struct engine *e, const char *id)
+static struct session *add_session(struct engine *e, const char *id)
 {
 	struct session **head = &e->sessions[bucket_of(id)];
 	struct session *n = calloc(1, sizeof(*n));
@@ -61,7 +61,7 @@ static struct session *add(struct engine *e, const char *id)
 	return n;
 }
 
-static void drop(struct session *n)
+static void free_session(struct session *n)
 {
 	struct session **p = &n->engine->sessions[bucket_of(n->id)];
 
@@ -73,11 +73,11 @@ static void drop(struct session *n)
 	free(n);
 }
 
-/* One with nothing alive behind it is only a copy of what the store has. */
-static void unref(struct session *n)
+/* Without a machine or unwritten changes it is only a copy of the store's record. */
+static void unref_session(struct session *n)
 {
 	if (--n->refs == 0 && !n->machine && !n->dirty && !n->has_capacity && !n->probe_failures)
-		drop(n);
+		free_session(n);
 }
 
 void session_each(struct engine *e, session_each_fn *fn, void *arg)
@@ -93,14 +93,14 @@ void sessions_free(struct engine *e)
 {
 	for (size_t i = 0; i < SESSION_BUCKETS; i++)
 		while (e->sessions[i])
-			drop(e->sessions[i]);
+			free_session(e->sessions[i]);
 }
 
-/* ---- turns ----------------------------------------------------------------------------------- */
+/* ---- lock ------------------------------------------------------------------------------------ */
 
-static int wait_turn(struct engine *e, struct session *n, struct err *err)
+static int wait_unlocked(struct engine *e, struct session *n, struct err *err)
 {
-	struct timespec until = clock_deadline(CLOCK_MONOTONIC, TURN_MS);
+	struct timespec until = clock_deadline(CLOCK_MONOTONIC, LOCK_WAIT_MS);
 
 	while (n->locked)
 		if (pthread_cond_timedwait(&n->unlocked, &e->mutex, &until) == ETIMEDOUT &&
@@ -111,28 +111,28 @@ static int wait_turn(struct engine *e, struct session *n, struct err *err)
 	return 0;
 }
 
-static int load(struct session *n, struct err *err)
+static int load_record(struct session *n, struct err *err)
 {
 	return n->loaded && !n->stale ? 0 : session_reload(n, err);
 }
 
-static int take(struct engine *e, const char *id, struct session **ret, struct err *err)
+static int lock_by_id(struct engine *e, const char *id, struct session **ret, struct err *err)
 {
 	struct session *n;
 	int r;
 
 	pthread_mutex_lock(&e->mutex);
-	n = find(e, id);
+	n = find_session(e, id);
 	if (!n)
-		n = add(e, id);
+		n = add_session(e, id);
 	if (!n) {
 		pthread_mutex_unlock(&e->mutex);
 		return err_sys(err, ENOMEM, "session");
 	}
 	n->refs++;
-	r = wait_turn(e, n, err);
+	r = wait_unlocked(e, n, err);
 	if (r < 0)
-		unref(n);
+		unref_session(n);
 	pthread_mutex_unlock(&e->mutex);
 	if (r < 0)
 		return -1;
@@ -140,7 +140,7 @@ static int take(struct engine *e, const char *id, struct session **ret, struct e
 	return 0;
 }
 
-/* Whose it is, before anybody waits for it: another tenant must not even learn that it is busy. */
+/* Checked before waiting: another tenant must not even learn that the session is busy. */
 static int check_tenant(struct engine *e, const char *tenant, const char *id, struct err *err)
 {
 	struct store_session s;
@@ -149,7 +149,7 @@ static int check_tenant(struct engine *e, const char *tenant, const char *id, st
 	int r = -1;
 
 	pthread_mutex_lock(&e->mutex);
-	n = find(e, id);
+	n = find_session(e, id);
 	known = n && n->loaded;
 	if (known)
 		same = strcmp(n->rec.tenant, tenant) == 0;
@@ -175,9 +175,9 @@ int session_lock(struct engine *e, const char *tenant, const char *id, struct se
 		return session_ref_not_found(&(struct session_ref){ .id = id }, err);
 	if (tenant && check_tenant(e, tenant, id, err) < 0)
 		return -1;
-	if (take(e, id, &n, err) < 0)
+	if (lock_by_id(e, id, &n, err) < 0)
 		return -1;
-	if (load(n, err) < 0)
+	if (load_record(n, err) < 0)
 		return err->code == ERR_NOT_FOUND
 			       ? session_ref_not_found(&(struct session_ref){ .id = id }, err)
 			       : -1;
@@ -193,13 +193,13 @@ int session_trylock(struct engine *e, const char *id, struct session **ret)
 	struct err ignored;
 
 	pthread_mutex_lock(&e->mutex);
-	n = find(e, id);
+	n = find_session(e, id);
 	if (n && n->locked) {
 		pthread_mutex_unlock(&e->mutex);
 		return 0;
 	}
 	if (!n)
-		n = add(e, id);
+		n = add_session(e, id);
 	if (n) {
 		n->refs++;
 		n->locked = true;
@@ -207,7 +207,7 @@ int session_trylock(struct engine *e, const char *id, struct session **ret)
 	pthread_mutex_unlock(&e->mutex);
 	if (!n)
 		return 0;
-	if (load(n, &ignored) < 0) {
+	if (load_record(n, &ignored) < 0) {
 		session_unlock(n);
 		return 0;
 	}
@@ -225,14 +225,14 @@ void session_unlock(struct session *n)
 	pthread_mutex_lock(&e->mutex);
 	n->locked = false;
 	pthread_cond_signal(&n->unlocked);
-	unref(n);
+	unref_session(n);
 	pthread_mutex_unlock(&e->mutex);
 }
 
-/* ---- which one ------------------------------------------------------------------------------- */
+/* ---- lock by reference ----------------------------------------------------------------------- */
 
-static int id_of(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		 char ret[STORE_ID], struct err *err)
+static int resolve_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		       char ret[STORE_ID], struct err *err)
 {
 	struct store_binding by;
 	struct store_session s;
@@ -261,7 +261,7 @@ int session_lock_ref(struct engine *e, const struct caller *who, const struct se
 	char id[STORE_ID];
 	struct session *n = NULL;
 
-	if (id_of(e, who, ref, id, err) < 0 || session_lock(e, who->tenant, id, &n, err) < 0)
+	if (resolve_ref(e, who, ref, id, err) < 0 || session_lock(e, who->tenant, id, &n, err) < 0)
 		return err->code == ERR_NOT_FOUND ? session_ref_gone(e, who, ref, err) : -1;
 	if (n->rec.state == SESSION_DESTROYING) {
 		session_unlock(n);
@@ -296,7 +296,7 @@ int session_copy_record(struct engine *e, const char *id, struct store_session *
 	int found = 0;
 
 	pthread_mutex_lock(&e->mutex);
-	n = find(e, id);
+	n = find_session(e, id);
 	if (n && n->loaded)
 		found = store_session_copy(&n->rec, ret, &ignored) == 0;
 	pthread_mutex_unlock(&e->mutex);
@@ -384,7 +384,7 @@ int session_create(struct engine *e, struct store_session *s, const struct store
 	auto_call(session_unlock) struct session *n = NULL;
 	int r = -1;
 
-	if (take(e, s->id, &n, err) < 0)
+	if (lock_by_id(e, s->id, &n, err) < 0)
 		return -1;
 	if (relaxed)
 		WITH_STORE_RELAXED(e, st)
@@ -399,8 +399,9 @@ int session_create(struct engine *e, struct store_session *s, const struct store
 	return 0;
 }
 
-/* A command must not cost a commit: the timers may run ahead of the store, which a crash then finds
- * a little early. The sweep looks here before it believes the store. */
+/* An exec must not cost a commit: the deadlines in memory may be later than those in the store,
+ * and after a crash a deadline is a little early. The timers check here before they trust the
+ * store. */
 void session_touch(struct session *n)
 {
 	static const struct session_cause_opts none = { .cause = SESSION_CAUSE_NONE };
@@ -460,10 +461,10 @@ void session_forget(struct session *n)
 	pthread_mutex_unlock(&n->engine->mutex);
 }
 
-void session_set_machine(struct session *n, struct machine *live)
+void session_set_machine(struct session *n, struct machine *machine)
 {
 	pthread_mutex_lock(&n->engine->mutex);
-	n->machine = live;
+	n->machine = machine;
 	pthread_mutex_unlock(&n->engine->mutex);
 }
 

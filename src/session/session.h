@@ -15,15 +15,15 @@ struct session {
 	bool locked; /* session_lock(); engine.mutex */
 	pthread_cond_t unlocked;
 	bool loaded;
-	/* What the store has, plus activity that is not written yet. Read by whoever has the turn,
-	 * or under engine.mutex; changed only by both together. */
+	/* The store's record, plus activity that is not written yet. Read with the session's
+	 * lock or with engine.mutex; changed with both. */
 	struct store_session rec;
 	bool dirty; /* rec is ahead of the store in its timers */
 	bool relaxed; /* its writes need not be synced yet: another one follows that is; likewise */
 	bool stale; /* a write failed that may be in the store after all; with the session's lock */
 	int64_t stored_due_at; /* due_at in the store while it is dirty */
 	bool has_capacity; /* it counts among the engine's active ones */
-	/* Whether the files of rec.layer became those of the live sandbox, or lie below them. */
+	/* Whether the files of rec.layer became those of the running sandbox, or are below them. */
 	enum { LAYER_UNKNOWN, LAYER_TAKEN, LAYER_BELOW } layer_use;
 	struct machine *machine; /* the connected sandbox; NULL: none. Changed like rec */
 	unsigned probe_failures; /* probes in a row without an answer; with the session's lock */
@@ -33,7 +33,7 @@ struct session {
 	int64_t retry_at; /* a timer failed for this session and runs again at this time */
 };
 
-/* Without waiting: 1, or 0 if somebody has the turn or there is no record. */
+/* 1, or 0 if the session is locked or has no record; does not wait. */
 int session_trylock(struct engine *e, const char *id, struct session **ret);
 void session_unlock(struct session *n); /* NULL is allowed */
 DEFINE_AUTO(struct session *, session_unlock);
@@ -44,24 +44,24 @@ int session_update(struct session *n, struct store_session *s, const char *kind,
 /* The same for session_record_move() and a write. `set` (may be NULL) changes the record in
  * between. */
 typedef void session_edit_fn(struct store_session *s, void *arg);
-/* Calls fn for every entry, under engine.mutex. */
+/* Called for every session in memory, with engine.mutex. */
 typedef void session_each_fn(struct session *n, void *arg);
 
-/* Waits for the turn. ERR_NOT_FOUND: no such record (or of another tenant, with tenant not NULL);
- * ERR_UNAVAILABLE: somebody had it for too long. session_unlock() ends it. */
+/* Waits for the lock. ERR_NOT_FOUND: no such record (or, with tenant not NULL, of another
+ * tenant); ERR_UNAVAILABLE: it was locked for too long. */
 int session_lock(struct engine *e, const char *tenant, const char *id, struct session **ret,
 		 struct err *err);
-/* The same by id or key; the tombstone's sentence if it is gone. */
+/* The same by id or key; with the cause of the tombstone if it was destroyed. */
 int session_lock_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		     struct session **ret, struct err *err);
-/* The same, and the session is settled: its state is at rest or live, and true. */
+/* The same, reconciled: its state is at rest or active, and true. */
 int session_lock_reconciled(struct engine *e, const struct caller *who,
 			    const struct session_ref *ref, int64_t if_version, struct session **ret,
 			    struct err *err);
-/* A fresh session: its record is written with `ev`; the turn is the caller's. Steals *s. */
+/* Creates a session and writes its record with `ev`; the caller gets it locked. Takes over *s. */
 int session_create(struct engine *e, struct store_session *s, const struct store_event *ev,
 		   bool relaxed, struct session **ret, struct err *err);
-/* The same for what somebody asked for: the event names the actor. */
+/* The same on request: the event names the actor. */
 int session_update_as(struct session *n, struct store_session *s, const char *kind,
 		      const char *actor, struct err *err);
 int session_transition(struct session *n, enum session_event ev,
@@ -70,12 +70,11 @@ int session_transition(struct session *n, enum session_event ev,
 /* Pushes the timers; written only when the store lags far enough behind. */
 void session_touch(struct session *n);
 int session_flush(struct session *n, struct err *err); /* writes it if it is dirty */
-/* Reads the record again: somebody wrote it directly (rebind). */
+/* Reads the record again after a direct write (rebind). */
 int session_reload(struct session *n, struct err *err);
 void session_forget(struct session *n); /* the record is removed */
-void session_set_machine(struct session *n, struct machine *live);
-/* Copies the published record of a session nobody has to have the turn of; 0 if there is no entry.
- */
+void session_set_machine(struct session *n, struct machine *machine);
+/* Copies the published record without the session's lock; 0 if it is not in memory. */
 int session_copy_record(struct engine *e, const char *id, struct store_session *ret);
 void sessions_flush(struct engine *e); /* whatever is dirty */
 void sessions_free(struct engine *e);

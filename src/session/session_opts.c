@@ -130,7 +130,7 @@ static int set_bindings(const struct session_opts *w, struct store_session *s, s
 	return 0;
 }
 
-static void want_holder(const char *id, char ret[STORE_KEY])
+static void holder_name(const char *id, char ret[STORE_KEY])
 {
 	snprintf(ret, STORE_KEY, "fork:%s", id);
 }
@@ -141,7 +141,7 @@ void session_opts_release(struct engine *e, const char *id, const char *layer)
 
 	if (!*layer)
 		return;
-	want_holder(id, holder);
+	holder_name(id, holder);
 	layers_release(e, layer, holder);
 }
 
@@ -186,7 +186,7 @@ static int set_snapshot(struct engine *e, const struct caller *who, const struct
 	struct store_layer layer, below = { 0 };
 	struct store_snapshot snap;
 
-	want_holder(s->id, holder);
+	holder_name(s->id, holder);
 	if (snapshot_hold(e, who, w->snapshot, holder, &snap, err) < 0)
 		return -1;
 	set_layer(s, snap.layer);
@@ -211,7 +211,7 @@ static int set_files(struct engine *e, const struct caller *who, const struct se
 		return set_snapshot(e, who, w, t->layer, s, err);
 	if (!t->layer)
 		return 0;
-	want_holder(s->id, holder);
+	holder_name(s->id, holder);
 	if (layers_hold(e, t->layer, holder, err) < 0)
 		return err_ctx(err, "template %s", s->template);
 	set_layer(s, t->layer);
@@ -267,8 +267,8 @@ int session_opts_to_record(struct engine *e, const struct caller *who, const str
  */
 
 /* The session that the call leads to, as it is now; false: a new one, as far as one can see. */
-static bool leads_somewhere(struct engine *e, const struct caller *who,
-			    const struct session_opts *w, struct store_session *ret)
+static bool find_requested(struct engine *e, const struct caller *who, const struct session_opts *w,
+			   struct store_session *ret)
 {
 	struct session_ref pin = { .id = w->pin };
 	struct err ignored;
@@ -282,8 +282,8 @@ static bool leads_somewhere(struct engine *e, const struct caller *who,
 	return !w->nkeys && w->pin && session_get(e, who, &pin, ret, &ignored) == 0;
 }
 
-static int of_template(struct engine *e, const struct caller *who, const struct session_opts *w,
-		       char ret[STORE_NAME], struct err *err)
+static int template_policy(struct engine *e, const struct caller *who, const struct session_opts *w,
+			   char ret[STORE_NAME], struct err *err)
 {
 	auto_fini(template_fini) struct template t;
 	char name[STORE_ID];
@@ -299,7 +299,7 @@ static int of_template(struct engine *e, const struct caller *who, const struct 
 }
 
 /* The smaller number counts; what becomes of one too many is the policy's to say. */
-static void set_number(struct session_opts *w, const struct store_policy *p)
+static void limit_active(struct session_opts *w, const struct store_policy *p)
 {
 	if (!p->max_active_per_user)
 		return;
@@ -308,7 +308,7 @@ static void set_number(struct session_opts *w, const struct store_policy *p)
 	w->on_exceed = (enum session_exceed_action)p->on_exceed;
 }
 
-static int set_new(struct session_opts *w, const struct policy_rules *r, struct err *err)
+static int apply_policy(struct session_opts *w, const struct policy_rules *r, struct err *err)
 {
 	const struct store_policy *p = &r->policy;
 
@@ -322,8 +322,8 @@ static int set_new(struct session_opts *w, const struct policy_rules *r, struct 
 }
 
 /* One of this name is for all sessions of its tenant that are under no other. */
-static int of_tenant(struct engine *e, const struct caller *who, char name[STORE_NAME],
-		     struct err *err)
+static int tenant_policy(struct engine *e, const struct caller *who, char name[STORE_NAME],
+			 struct err *err)
 {
 	struct store_policy p;
 
@@ -338,15 +338,15 @@ int policy_rules_for_opts(struct engine *e, const struct caller *who, struct ses
 			  char user[STORE_USER], struct policy_rules *ret, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
-	bool there = leads_somewhere(e, who, w, &s);
+	bool there = find_requested(e, who, w, &s);
 	char name[STORE_NAME] = "";
 
 	if (there)
 		snprintf(name, sizeof(name), "%s", s.policy);
 	else if (w->policy)
 		snprintf(name, sizeof(name), "%s", w->policy);
-	else if (!w->no_policy && (of_template(e, who, w, name, err) < 0 ||
-				   (!*name && of_tenant(e, who, name, err) < 0)))
+	else if (!w->no_policy && (template_policy(e, who, w, name, err) < 0 ||
+				   (!*name && tenant_policy(e, who, name, err) < 0)))
 		return -1;
 	if (policy_rules_load(e, who->tenant, name, ret, err) < 0)
 		return err_ctx(err, "%s", !there && !w->policy ? "template" : "policy");
@@ -354,6 +354,6 @@ int policy_rules_for_opts(struct engine *e, const struct caller *who, struct ses
 		snprintf(user, STORE_USER, "%s", s.user);
 		w->user = user;
 	}
-	set_number(w, &ret->policy);
-	return there ? 0 : set_new(w, ret, err);
+	limit_active(w, &ret->policy);
+	return there ? 0 : apply_policy(w, ret, err);
 }

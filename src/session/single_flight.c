@@ -90,7 +90,7 @@ bool single_flight_join(struct engine *e, const char *name, struct single_flight
 	leads = !f;
 	if (leads)
 		f = add(e, name);
-	if (f) { /* with the mutex: nobody queues before the leader */
+	if (f) { /* with the mutex, so that the leader is first in the gate */
 		f->refs++;
 		(void)gate_join(&e->name_locks, leads ? &f->ticket : &own,
 				&(struct gate_request){ .key = f->name });

@@ -10,7 +10,8 @@
 #include "session/hibernate.h"
 #include "session/reconcile.h"
 
-static bool leads_to(const struct session_opts *w, const char *id, const struct store_session *s)
+static bool is_requested(const struct session_opts *w, const char *id,
+			 const struct store_session *s)
 {
 	if (strcmp(s->id, id) == 0 || (w->pin && strcmp(w->pin, s->id) == 0))
 		return true;
@@ -28,7 +29,7 @@ void user_slot_lock(struct engine *e, struct name_lock *l, const struct caller *
 	name_lock(e, l, "user_slot", who->tenant, user);
 }
 
-/* The others keep their files; only their place is taken. */
+/* The others keep their files. */
 static int replace_others(struct engine *e, const struct caller *who,
 			  const struct store_session_list *l, const struct session_opts *w,
 			  const char *id, size_t excess, struct err *err)
@@ -40,7 +41,7 @@ static int replace_others(struct engine *e, const struct caller *who,
 	for (size_t i = 0; excess > 0 && i < l->count; i++) {
 		auto_call(session_unlock) struct session *n = NULL;
 
-		if (leads_to(w, id, &l->items[i]))
+		if (is_requested(w, id, &l->items[i]))
 			continue;
 		if (session_lock(e, who->tenant, l->items[i].id, &n, err) < 0) {
 			if (err->code != ERR_NOT_FOUND)
@@ -72,7 +73,7 @@ int user_slot_free_one(struct engine *e, const struct caller *who, const struct 
 	if (session_list(e, &f, page, &l, err) < 0)
 		return -1;
 	for (size_t i = 0; i < l.count; i++)
-		others += !leads_to(w, id, &l.items[i]);
+		others += !is_requested(w, id, &l.items[i]);
 	if (others >= w->max_active_per_user && w->on_exceed == SESSION_EXCEED_REFUSE)
 		r = err_set(err, ERR_LIMIT, "user %s has %zu active sessions (limit %u)", w->user,
 			    others, w->max_active_per_user);
@@ -87,8 +88,8 @@ static bool user_slot_is_needed(const struct store_session *s)
 	return *s->policy && *s->user && s->state != SESSION_ACTIVE;
 }
 
-static int make_place(struct engine *e, const struct caller *who, const struct store_session *s,
-		      const struct store_policy *p, struct err *err)
+static int free_slot(struct engine *e, const struct caller *who, const struct store_session *s,
+		     const struct store_policy *p, struct err *err)
 {
 	struct session_opts w = { .user = s->user,
 				  .max_active_per_user = (unsigned)p->max_active_per_user,
@@ -105,14 +106,14 @@ static int user_slot_acquire(struct engine *e, const struct caller *who,
 	if (policy_rules_load(e, s->tenant, s->policy, &r, err) < 0)
 		return -1;
 	user_slot_lock(e, &ret->lock, who, s->user);
-	if (make_place(e, who, s, &r.policy, err) == 0)
+	if (free_slot(e, who, s, &r.policy, err) == 0)
 		return 0;
 	user_slot_release(ret);
 	return -1;
 }
 
 int user_slot_acquire_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
-			  int64_t if_version, struct session **ret, struct user_slot *turn,
+			  int64_t if_version, struct session **ret, struct user_slot *slot,
 			  struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
@@ -127,12 +128,12 @@ int user_slot_acquire_ref(struct engine *e, const struct caller *who, const stru
 	}
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
-	session_unlock(steal_ptr(&n)); /* who has a turn waits for no other */
-	if (user_slot_acquire(e, who, &s, turn, err) < 0)
+	session_unlock(steal_ptr(&n)); /* a holder of a session's lock must not wait for another */
+	if (user_slot_acquire(e, who, &s, slot, err) < 0)
 		return -1;
 	if (session_lock_reconciled(e, who, &by_id, if_version, ret, err) == 0)
 		return 0;
-	user_slot_release(turn);
+	user_slot_release(slot);
 	return -1;
 }
 

@@ -7,15 +7,15 @@
 #include "session/session.h"
 #include "engine/name_lock.h"
 
-/* Before a session wakes that is under rules: the others of its user make place, and nobody takes
- * it until user_slot_release(). Nobody's turn may be held. */
+/* Taken before a session under a policy is resumed: other sessions of the user are hibernated if
+ * needed, and none is started until user_slot_release(). The caller holds no session lock. */
 struct user_slot {
 	struct name_lock lock;
 };
-/* session_lock_reconciled() of a session that may wake, in its place. *turn is held until
- * user_slot_release(). */
+/* session_lock_reconciled() for a session that may be resumed, with its user slot. *slot is held
+ * until user_slot_release(). */
 int user_slot_acquire_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
-			  int64_t if_version, struct session **ret, struct user_slot *turn,
+			  int64_t if_version, struct session **ret, struct user_slot *slot,
 			  struct err *err);
 void user_slot_release(struct user_slot *t);
 DEFINE_AUTO(struct user_slot *, user_slot_release);
