@@ -94,6 +94,27 @@ static void without_a_sandbox_there_is_nobody_to_ask(void)
 	CHECK(session_probe(engine, &me, &a, 0, &p, &err) == -1 && err.sys == ESTALE);
 }
 
+/* Until then its connection is open, and a probe may wait in vain for an answer. */
+static bool wait_dead(pid_t pid)
+{
+	char path[32], text[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	for (int i = 0; i < 12000; i++, nap(10)) {
+		FILE *f = fopen(path, "r");
+		const char *state = NULL;
+
+		if (!f)
+			return true;
+		if (fgets(text, sizeof(text), f))
+			state = strrchr(text, ')');
+		fclose(f);
+		if (!state || state[2] == 'Z' || state[2] == 'X')
+			return true;
+	}
+	return false;
+}
+
 static void one_whose_init_was_killed_is_expired(void)
 {
 	struct session_ref a = key("a");
@@ -103,7 +124,7 @@ static void one_whose_init_was_killed_is_expired(void)
 	ENGINE();
 	CHECK(enter("a") && says("a", "echo kept > f", ""));
 	pid = init_of("a");
-	CHECK(pid > 1 && kill(pid, SIGKILL) == 0);
+	CHECK(pid > 1 && kill(pid, SIGKILL) == 0 && wait_dead(pid));
 	CHECK(probe("a", &p) == SESSION_EXPIRED);
 	CHECK_STR(p.cause.code, "stopped");
 	CHECK(is("a", SESSION_HIBERNATED) && is_cause("a", SESSION_CAUSE_STOPPED));
@@ -116,10 +137,13 @@ static void one_whose_sandbox_is_nowhere_is_gone(void)
 {
 	struct session_probe_result p;
 	struct store_session s;
+	pid_t pid;
 
 	ENGINE();
 	CHECK(enter("a") && look("a", &s) == SESSION_ACTIVE);
+	pid = init_of("a");
 	CHECK(keeper_conn_destroy(engine, s.sandbox, &err) == 0); /* behind the engine's back */
+	CHECK(pid > 1 && wait_dead(pid));
 	CHECK(probe("a", &p) == SESSION_EXPIRED);
 	CHECK_STR(p.cause.code, "gone");
 	CHECK(is("a", SESSION_NONE) && capacity_active(engine) == 0);
