@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-# A thread's machine (256 MB, a quarter of a core, 128 processes, files in /workspace) is destroyed with its files after
-# timeout_minutes without use, 30 by default, and here at the end of `with`. For machines that last use the sessions of
-# lodge.Client: they hibernate, and their files stay.
+# The sandbox of a thread (256 MB, a quarter of a core, 128 processes, files in /workspace) is destroyed with its files after
+# timeout_minutes without use, 30 by default, and here at the end of `with`. To keep files, use the sessions of lodge.Client:
+# they hibernate instead.
 """A bash tool for an agent: bash_tool.py [remote|local]. `model` is yours: messages in, the next message out."""
 import sys
 

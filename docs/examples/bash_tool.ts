@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bash tool for an agent: each conversation has a machine of its own, which is there again tomorrow.
+// A bash tool for an agent: each conversation has its own sandbox, which keeps its files.
 import { SandboxSessionManager } from "lodge-sandbox";
 
-/** What a model is told, and what it answers: a command to run, or the end. */
+/** The input of a model, and its reply: a command to run, or the final answer. */
 export type Message = { role: "user" | "model" | "tool"; content: string };
 export type Model = (messages: Message[], tools: object[]) => Promise<{ bash: string; timeout_ms?: number } | { answer: string }>;
 
@@ -19,9 +19,9 @@ async function bash(conversation: string, command: string, timeout_ms = 30_000):
   const r = await manager.client.session({ key: conversation }).exec(command, { timeout_ms });
   const notes = [
     stateLost && "earlier files are gone",
-    r.timed_out && "ended: it took too long",
+    r.timed_out && "timeout: the command was killed",
     r.oom_killed && "out of memory",
-    r.truncated && "the beginning of the output is cut",
+    r.truncated && "the beginning of the output was truncated",
   ];
   return [r.stdout, r.stderr, ...notes.filter(Boolean), `exit code ${r.exit_code ?? "none"}`].join("\n");
 }

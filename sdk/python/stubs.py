@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes the types of both clients from the one place that has their methods: lodge/client.pyi and lodge/aio.pyi from
-lodge/_api.py. `stubs.py --check` only tells whether they are as they should be."""
+lodge/_api.py. `stubs.py --check` only checks that they are up to date."""
 import ast
 import os
 import sys

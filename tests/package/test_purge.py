@@ -36,27 +36,27 @@ def test_the_data():
 def test_a_disk_of_its_own_is_emptied():
     there, said = purge("mkdir /var/lib/lodge; mount -t tmpfs none /var/lib/lodge; touch /var/lib/lodge/lodge.db",
                         "ls -A /var/lib /var/lib/lodge")
-    assert there == ["/var/lib:", "lodge", "/var/lib/lodge:"] and "something left" in said
+    assert there == ["/var/lib:", "lodge", "/var/lib/lodge:"] and "could not remove all of /var/lib/lodge" in said
 
 
 @pytest.mark.parametrize("mount", ["--bind /var/lib/other", "-t tmpfs none"])
 def test_what_is_mounted_in_it_stays(mount):
     there, said = purge(f"mkdir -p /var/lib/lodge/in /var/lib/other; mount {mount} /var/lib/lodge/in; touch /var/lib/lodge/in/mine",
                         "cd /var/lib; find lodge -type f")
-    assert there == ["lodge/in/mine"] and said == "lodge: something is mounted below /var/lib/lodge, which is left as it is\n"
+    assert there == ["lodge/in/mine"] and said == "lodge: not removing /var/lib/lodge: a file system is mounted below it\n"
 
 
 def test_what_a_link_leads_to_stays():
     there, said = purge("mkdir /var/lib/data; touch /var/lib/data/mine; ln -s data /var/lib/lodge",
                         "cd /var/lib; find . ! -name .")
-    assert there == ["./data", "./data/mine"] and said == "lodge: /var/lib/lodge is a link: data is left as it is\n"
+    assert there == ["./data", "./data/mine"] and said == "lodge: /var/lib/lodge is a symbolic link: not removing data\n"
 
 
 def test_what_is_mounted_behind_a_link_on_the_way_stays():
     there, said = purge("mount -t tmpfs none /var; mkdir -p /var/real/lodge/in /var/other; ln -s real /var/lib; touch /var/other/mine; "
                         "mount --bind /var/other /var/real/lodge/in", "cd /var; ls other real/lodge/in")
     assert there == ["other:", "mine", "real/lodge/in:", "mine"]
-    assert said == "lodge: something is mounted below /var/lib/lodge, which is left as it is\n"
+    assert said == "lodge: not removing /var/lib/lodge: a file system is mounted below it\n"
 
 
 def test_subvolumes_go(tmp_path):

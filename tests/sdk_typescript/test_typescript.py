@@ -333,8 +333,8 @@ const turns = [
     (seen) => { if (!seen.includes("answer.py")) throw new Error(seen); return { bash: "python3 answer.py" }; },
     (seen) => { if (!seen.includes("42")) throw new Error(seen); return { bash: "exit 3" }; },
     (seen) => { if (!seen.includes("exit code 3")) throw new Error(seen); return { bash: "sleep 9", timeout_ms: 300 }; },
-    (seen) => { if (!seen.includes("too long")) throw new Error(seen); return { bash: "seq 1000000" }; },
-    (seen) => { if (!seen.endsWith("1000000\\n\\n\\nthe beginning of the output is cut\\nexit code 0"))
+    (seen) => { if (!seen.includes("timeout: the command was killed")) throw new Error(seen); return { bash: "seq 1000000" }; },
+    (seen) => { if (!seen.endsWith("1000000\\n\\n\\nthe beginning of the output was truncated\\nexit code 0"))
                     throw new Error(seen.slice(-99));
                 return { answer: "the answer is 42" }; },
 ];

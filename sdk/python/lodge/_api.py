@@ -28,7 +28,7 @@ class Part:
 
 
 class ExecApi(Part):
-    """A command that runs by itself. It goes on whoever is there; any client finds it again by its id."""
+    """A command in the background. It runs without a client; any client can open it again by its id."""
 
     def __init__(self, driver: Any, session: str, exec_id: str) -> None:
         super().__init__(driver)
@@ -155,11 +155,11 @@ class SessionApi(Part):
 
     def __init__(self, driver: Any, ref: str, entered: Optional[Mapping[str, Any]] = None) -> None:
         super().__init__(driver)
-        told = entered or {}
-        self.record: Record = dict(told.get("session") or {})
+        reply = entered or {}
+        self.record: Record = dict(reply.get("session") or {})
         self.id: str = self.record.get("id", ref)
-        self.outcome: Optional[str] = told.get("outcome")
-        self.state_lost: bool = bool(told.get("state_lost"))
+        self.outcome: Optional[str] = reply.get("outcome")
+        self.state_lost: bool = bool(reply.get("state_lost"))
         self._base = c.session_base(self.id)
         self.files = self._files_type(driver, self.id)
 
@@ -225,7 +225,7 @@ class SessionApi(Part):
                pty: Optional[Mapping[str, int]] = None, max_output_bytes: Optional[int] = None,
                idempotency_key: Optional[str] = None) -> Iterator[Event]:
         """The same as it runs. A connection that broke, or a service that was started again, is taken up without
-        missing or repeating a byte. Who reads slowly slows the command."""
+        missing or repeating a byte. A slow reader slows the command."""
         body = c.exec_body(command, stdin=stdin, timeout=timeout, key=idempotency_key, cwd=cwd, env=env, user=user,
                            pty=pty, max_output_bytes=max_output_bytes, detached=True)
         return self._events(ExecStream(self._base, body, self._driver.reconnect))
@@ -291,7 +291,7 @@ class ClientApi(Part):
         return self._do(Call(ask, lambda r: self._session_type(self._driver, "", r.json())))
 
     def session(self, ref: str) -> Any:
-        """By its id, or "key:NAME"; asks nothing, so that only its first call tells whether it is there."""
+        """By its id, or "key:NAME". Sends no request: only the first call shows whether it exists."""
         return self._session_type(self._driver, ref)
 
     def sessions(self, *, user: Optional[str] = None, state: Optional[str] = None, project: Optional[str] = None,
@@ -369,7 +369,7 @@ class ClientApi(Part):
         return self._do(Call(ask, c.member("environment")))
 
     def create_key(self, **want: Any) -> Record:
-        """tenant, scope, user, name, expires_at, expires_in_ms: {"key": ..., "secret": ...}, told only once."""
+        """tenant, scope, user, name, expires_at, expires_in_ms: {"key": ..., "secret": ...}. The secret is shown only once."""
         return self._do(c.post("/v1/keys", want))
 
     def keys(self, tenant: Optional[str] = None) -> Iterator[Record]:

@@ -28,12 +28,12 @@ async def connect(place: Place, timeout: Optional[float], tls: Optional[ssl.SSLC
         context = (tls or ssl.create_default_context()) if place.scheme == "https" else None
         opening = asyncio.open_connection(place.host, place.port, ssl=context, limit=PIECE)
     try:
-        link: Link = await in_time(opening, timeout, f"no lodged answers at {place}", sent=False)
+        link: Link = await in_time(opening, timeout, f"cannot connect to lodged at {place}", sent=False)
         return link
     except ssl.SSLError as e:
         raise TransportError(f"{place}: {e}", sent=False) from e
     except OSError as e:
-        raise TransportError(f"no lodged answers at {place} ({e.strerror or e}): is it running?", sent=False) from e
+        raise TransportError(f"cannot connect to lodged at {place} ({e.strerror or e}): is it running?", sent=False) from e
 
 
 def drop(link: Link) -> None:
@@ -145,7 +145,7 @@ class AsyncTransport:
         await in_time(link[1].drain(), timeout, "the service takes nothing more")
 
     async def _send_small(self, link: Link, data: bytes, timeout: Optional[float]) -> None:
-        """What nobody refuses half-way."""
+        """For a body that the service does not refuse half-way."""
         try:
             await self.send(link, data, timeout)
         except OSError as e:
@@ -198,7 +198,7 @@ class AsyncTransport:
             yield LAST_CHUNK
 
     async def _send_body(self, link: Link, head: bytes, ask: Request) -> AsyncAnswer:
-        """The service may refuse, with a reason, what it did not want to the end: so somebody listens meanwhile."""
+        """The service may refuse a body before its end, so this reads the response while it sends."""
         timeout, exchange = self.limit(ask), Exchange(ask.method)
 
         async def listen() -> None:

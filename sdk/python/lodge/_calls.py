@@ -31,7 +31,7 @@ def text(reply: Reply) -> str:
 
 
 def named(entry: Record) -> Record:
-    """A name that is no UTF-8, as os.fsdecode() tells it: it leads to the file again."""
+    """A name that is not UTF-8, as os.fsdecode() returns it, so that it can be used as a path."""
     coded = entry.pop("path_base64", None)
     if coded is not None:
         entry["path"] = os.fsdecode(base64.b64decode(coded))
@@ -45,9 +45,9 @@ def one_entry(reply: Reply) -> Record:
 
 
 def entries(reply: Reply) -> Record:
-    told: Record = reply.json()
-    told["entries"] = [named(e) for e in told["entries"]]
-    return told
+    received: Record = reply.json()
+    received["entries"] = [named(e) for e in received["entries"]]
+    return received
 
 
 def member(name: str) -> Callable[[Reply], Any]:
@@ -90,7 +90,7 @@ def ms(seconds: Optional[float]) -> int:
 
 def exec_body(command: Command, *, stdin: Union[str, bytes, None], timeout: Optional[float], key: Optional[str],
               **more: Any) -> Dict[str, Any]:
-    """Without an idempotency key where the service refuses one: input for a command that nobody waits for."""
+    """Without an idempotency key where the service refuses one: input for a background command."""
     if isinstance(stdin, bytes):
         try:
             stdin = stdin.decode("utf-8")
@@ -108,8 +108,8 @@ def exec_body(command: Command, *, stdin: Union[str, bytes, None], timeout: Opti
 
 def run(base: str, body: Dict[str, Any], timeout: Optional[float]) -> Call[ExecResult]:
     def decode(reply: Reply) -> ExecResult:
-        told = reply.json()
-        return ExecResult.of(told, stdout=base64.b64decode(told["stdout"]), stderr=base64.b64decode(told["stderr"]),
+        received = reply.json()
+        return ExecResult.of(received, stdout=base64.b64decode(received["stdout"]), stderr=base64.b64decode(received["stderr"]),
                              outcome=reply.headers.get("lodge-outcome", "reused"))
     wait = None if timeout is None else timeout + GRACE
     return Call(request("POST", base + "/exec", body, keyed=True, timeout=wait), decode)
@@ -117,9 +117,9 @@ def run(base: str, body: Dict[str, Any], timeout: Optional[float]) -> Call[ExecR
 
 def output(base: str, exec_id: str, stdout: int, stderr: int, wait: float) -> Call[Output]:
     def decode(reply: Reply) -> Output:
-        told = reply.json()
-        return Output(base64.b64decode(told["stdout"]), base64.b64decode(told["stderr"]), told["stdout_offset"],
-                      told["stderr_offset"], told["done"])
+        received = reply.json()
+        return Output(base64.b64decode(received["stdout"]), base64.b64decode(received["stderr"]), received["stdout_offset"],
+                      received["stderr_offset"], received["done"])
     wait_ms = min(60000, max(0, round(wait * 1000)))
     return get(f"{base}/execs/{quote(exec_id)}/output", decode,
                {"stdout_offset": stdout, "stderr_offset": stderr, "wait_ms": wait_ms, "encoding": "base64"},

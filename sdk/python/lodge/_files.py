@@ -176,7 +176,7 @@ class Terminal(_ws.Screen):
         self._sock.sendall(_ws.resize(rows, cols))
 
     def read(self, timeout: Optional[float] = None) -> bytes:
-        """The next bytes; b"" when the terminal ended (`exit` tells how) or the connection did."""
+        """The next bytes; b"" when the terminal ended (`exit` has the status) or the connection did."""
         self._sock.settimeout(timeout)
         while True:
             data = self._frames.next_bytes()

@@ -169,7 +169,7 @@ class AsyncTerminal(_ws.Screen):
         await self._send(_ws.resize(rows, cols))
 
     async def read(self) -> bytes:
-        """The next bytes; b"" when the terminal ended (`exit` tells how) or the connection did."""
+        """The next bytes; b"" when the terminal ended (`exit` has the status) or the connection did."""
         assert self._link, "use `async with`"
         while True:
             data = self._frames.next_bytes()

@@ -50,7 +50,7 @@ class Request:
                  accept: Optional[str] = None, headers: Optional[Mapping[str, str]] = None, keyed: bool = False,
                  timeout: Optional[float] = -1.0, source: Any = None, length: Optional[int] = None) -> None:
         if ".." in urllib.parse.unquote_to_bytes(path.partition("?")[0]).decode("latin-1").split("/"):
-            raise InvalidError(f'{path}: ".." in it, which may lead elsewhere on its way')  # as a proxy sees it
+            raise InvalidError(f'{path}: must not contain ".."')  # a proxy may resolve it
         self.method, self.path = method, path
         self.body, self.kind, self.accept = body, kind, accept
         self.headers = dict(headers or {})
@@ -124,7 +124,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 class Exchange:
     """One answer as it comes: receive() takes what came, b"" at the end of the connection; then status and headers
-    are there, `data` has what can be read now, and `done` tells that it was all."""
+    are there, `data` has what can be read now, and `done` is set at the end."""
 
     def __init__(self, method: str) -> None:
         self._method = method

@@ -45,7 +45,7 @@ def _home() -> str:
 
 
 def open_engine(home: Optional[str] = None, **options: Any) -> Engine:
-    """The process's engine of a home; options (as struct lodge_options has them) count for the first who asks."""
+    """The process's engine of a home; options (those of struct lodge_options) apply to the first call."""
     at = home if home is not None else _home()
     with _lock:
         engine = _engines.get(at)
@@ -58,7 +58,7 @@ def open_engine(home: Optional[str] = None, **options: Any) -> Engine:
 
 
 def shutdown() -> None:
-    """Closes all engines; the sessions live on. Nobody may be in a call."""
+    """Closes all engines; the sessions keep running. No other call may be in progress."""
     with _lock:
         for engine in _engines.values():
             engine.close()

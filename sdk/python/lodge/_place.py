@@ -35,7 +35,7 @@ def data_directories() -> List[str]:
 
 
 def _shown(url: str) -> str:
-    """For people, who may have written a password into it."""
+    """The URL for messages, without a password."""
     _, at, rest = url.rpartition("@")
     return repr(("..." + at if at else "") + re.split("[?#]", rest)[0])
 
@@ -81,7 +81,7 @@ def find_key(place: Place, key: Optional[str]) -> Optional[str]:
         return said
     try:
         path = os.path.join(os.path.dirname(place.host), "admin.key")
-        # of the one who listens there, or ours: not a link to somebody else's
+        # owned by the owner of the socket or by us, and not a link to another user's file
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), encoding="ascii") as f:
             owner = os.fstat(f.fileno()).st_uid
             if owner != os.geteuid() and owner != os.stat(place.host).st_uid:

@@ -71,13 +71,13 @@ class RemoteThreads:
             yield from pieces_of(source)
             yield tail
 
-        told: Dict[str, Any] = self._ask(Request(
+        received: Dict[str, Any] = self._ask(Request(
             "POST", "/upload_file", kind=f"multipart/form-data; boundary={edge.decode()}", source=pieces(),
             length=None if size is None else len(head) + size + len(tail), timeout=120.0))
-        told["filename"] = os.fsdecode(name)
+        received["filename"] = os.fsdecode(name)
         if not _is_utf8(name):
-            told["path"] = told["path"][:-len(name.decode("utf-8", "replace"))] + told["filename"]
-        return told
+            received["path"] = received["path"][:-len(name.decode("utf-8", "replace"))] + received["filename"]
+        return received
 
     def download(self, session_id: str, name: bytes, to: BinaryIO) -> None:
         body = {"session_id": session_id}
@@ -94,11 +94,11 @@ class RemoteThreads:
             raise SandboxError(e.message, code=e.code, retryable=True) from e
 
     def list(self, session_id: str) -> Dict[str, Any]:
-        told: Dict[str, Any] = self._ask(Request("GET", "/list_files" + query({"session_id": session_id})))
-        for f in told["files"]:
+        received: Dict[str, Any] = self._ask(Request("GET", "/list_files" + query({"session_id": session_id})))
+        for f in received["files"]:
             if "name_base64" in f:
                 f["name"] = os.fsdecode(base64.b64decode(f.pop("name_base64")))
-        return told
+        return received
 
     def cleanup(self, session_id: str) -> None:
         self._ask(request("POST", "/cleanup", {"session_id": session_id}))

@@ -18,12 +18,12 @@ QUIET_SECONDS = 60.0  # the service sends a beat every 15
 
 def parsed(text: Union[bytes, str]) -> Dict[str, Any]:
     try:
-        told = json.loads(text)
+        received = json.loads(text)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        received = None
+    if not isinstance(received, dict):
         raise TransportError("the stream has something that is no JSON object")
-    return told
+    return received
 
 
 class Lines:
@@ -43,7 +43,7 @@ class ExecStream:
     """A command as it runs. It is asked for by an idempotency key, so that asking again leads to the same command,
     whose log waits for the reader; where that is not possible (a session that sleeps, standard input) or could start it
     anew (a key, which may lead to another session by then) it is read by offset. Every byte comes once; one that
-    is not kept any more is an OutputGoneError."""
+    is no longer retained is an OutputGoneError."""
 
     def __init__(self, base: str, body: Dict[str, Any], patience: float, exec_id: Optional[str] = None,
                  offsets: Optional[List[int]] = None) -> None:
@@ -87,15 +87,15 @@ class ExecStream:
             self._patience.renew()
         return events
 
-    def _event(self, told: Dict[str, Any]) -> List[Event]:
-        kind = told.pop("event", None)
+    def _event(self, received: Dict[str, Any]) -> List[Event]:
+        kind = received.pop("event", None)
         if kind == "started":
-            return self._started(told["exec_id"])
+            return self._started(received["exec_id"])
         if kind in self._at:
-            return self._output(kind, told["offset"], base64.b64decode(told["data"]))
+            return self._output(kind, received["offset"], base64.b64decode(received["data"]))
         if kind == "exit":
             self.done = True
-            return [Event("exit", exec_id=self.exec_id, result=ExecResult.of(told))]
+            return [Event("exit", exec_id=self.exec_id, result=ExecResult.of(received))]
         return []  # a beat
 
     def _started(self, exec_id: str) -> List[Event]:
@@ -110,7 +110,7 @@ class ExecStream:
     def _output(self, stream: str, offset: int, data: bytes) -> List[Event]:
         expected = self._at[stream]
         if offset > expected:
-            raise OutputGoneError(f"{offset - expected} bytes of {stream} are not kept any more",
+            raise OutputGoneError(f"{offset - expected} bytes of {stream} are no longer retained",
                                   details={"stdout_offset": self._at["stdout"], "stderr_offset": self._at["stderr"],
                                            f"{stream}_offset": offset, "exec_id": self.exec_id})
         data = data[expected - offset:]
@@ -125,18 +125,18 @@ class ExecStream:
             if not self.done:
                 raise TransportError("the stream ended before the command did")
             return []
-        told = parsed(self._body_read)
+        received = parsed(self._body_read)
         self._patience.renew()
         if self._mode == "record":
-            record = told["exec"]
+            record = received["exec"]
             if record["state"] == "running":
                 self._mode = "poll"
                 return []
             self.done = True
             return [Event("exit", exec_id=self.exec_id, result=ExecResult.of_record(record))]
-        events = self._output("stdout", self._at["stdout"], base64.b64decode(told["stdout"]))
-        events += self._output("stderr", self._at["stderr"], base64.b64decode(told["stderr"]))
-        if told["done"]:
+        events = self._output("stdout", self._at["stdout"], base64.b64decode(received["stdout"]))
+        events += self._output("stderr", self._at["stderr"], base64.b64decode(received["stderr"]))
+        if received["done"]:
             self._mode = "record"
         return events
 

@@ -35,7 +35,7 @@ def connect(place: Place, timeout: Optional[float], tls: Optional[ssl.SSLContext
     except ssl.SSLError as e:
         raise TransportError(f"{place}: {e}", sent=False) from e
     except OSError as e:
-        raise TransportError(f"no lodged answers at {place} ({e.strerror or e}): is it running?", sent=False) from e
+        raise TransportError(f"cannot connect to lodged at {place} ({e.strerror or e}): is it running?", sent=False) from e
 
 
 Problem = Callable[[int, Dict[str, str], bytes], Error]
@@ -175,7 +175,7 @@ class Transport:
         return self.timeout if ask.timeout is not None and ask.timeout < 0 else ask.timeout
 
     def begin(self, ask: Request) -> socket.socket:
-        """The head is sent; for a body that somebody writes himself."""
+        """Sends the head, for a caller that writes the body itself."""
         sock = self.connection(self.limit(ask), fresh=True)
         self.send(sock, [ask.head(self.place.authority, self.key, self.place.prefix)])
         return sock

@@ -51,7 +51,7 @@ class Message(NamedTuple):
 
 class Frames:
     """feed() what came, then next_bytes() until it is None; send `replies`, and see whether it is `closed`. exec_id,
-    offset and exit are what the service told of the terminal so far."""
+    offset and exit are the latest the service sent about the terminal."""
 
     def __init__(self) -> None:
         self.exec_id: Optional[str] = None

@@ -51,7 +51,7 @@ class PreconditionError(Error):
 
 
 class OutputGoneError(Error):
-    """Output that is not kept any more; details say from where on it is."""
+    """Output that is no longer retained; details have the first offset that is."""
     code = "OUTPUT_GONE"
 
 
@@ -69,7 +69,7 @@ class InternalError(Error):
 
 
 class TransportError(Error):
-    """No answer: the service is not there, or the connection broke. `sent` tells whether anything of the
+    """No answer: the service is not there, or the connection broke. `sent` is true if any part of the
     request may have reached it."""
     code = "TRANSPORT"
     patience: Optional[float] = None  # for how long at most it is worth another try
@@ -95,12 +95,12 @@ class LimitError(SandboxError):
 
 
 class SessionExpiredError(SandboxError):
-    """The session is not there any more, and neither are its files."""
+    """The session no longer exists, and neither do its files."""
     code = "GONE"
 
 
 class GoneError(SessionExpiredError):
-    """It existed; details["cause"] tells who ended it, when and why."""
+    """It was destroyed; details["cause"] has the actor, time and reason."""
 
 
 _BY_CODE: Dict[str, Type[Error]] = {
@@ -134,9 +134,9 @@ def _decode(body: bytes) -> Any:
 
 
 def of_answer(status: int, headers: Mapping[str, str], body: bytes) -> Error:
-    """The error that an answer of /v1 tells."""
-    told = _decode(body)
-    error = told.get("error") if isinstance(told, dict) else None
+    """The error of a /v1 response."""
+    received = _decode(body)
+    error = received.get("error") if isinstance(received, dict) else None
     if not isinstance(error, dict):
         error = {"message": body[:200].decode("utf-8", "replace").strip() or f"HTTP status {status}"}
     code = str(error.get("code") or "")
@@ -153,8 +153,8 @@ FULL = "Pool at max capacity, try again later"
 
 def of_thread_answer(status: int, headers: Mapping[str, str], body: bytes) -> Error:
     """The same for /create_session, /execute and their like: {"detail": a sentence or an object}."""
-    told = _decode(body)
-    detail = told.get("detail") if isinstance(told, dict) else None
+    received = _decode(body)
+    detail = received.get("detail") if isinstance(received, dict) else None
     details = detail if isinstance(detail, dict) else {}
     message = str(details.get("error") or (detail if isinstance(detail, str) else f"HTTP status {status}"))
     kind: Type[Error] = SandboxError

@@ -27,11 +27,11 @@ class FileList(List[Dict[str, Any]]):
     """Files of the workspace, the newest first: name, size_bytes, modified, permissions. Of very many only the
     newest are listed; the totals are of all."""
 
-    def __init__(self, told: Dict[str, Any]) -> None:
-        super().__init__(told["files"])
-        self.workspace_dir: str = told["workspace_dir"]
-        self.total_files: int = told["total_files"]
-        self.total_size_bytes: int = told["total_size_bytes"]
+    def __init__(self, received: Dict[str, Any]) -> None:
+        super().__init__(received["files"])
+        self.workspace_dir: str = received["workspace_dir"]
+        self.total_files: int = received["total_files"]
+        self.total_size_bytes: int = received["total_size_bytes"]
 
 
 class SandboxClient:
@@ -85,8 +85,8 @@ class SandboxClient:
         session = self._id()
         name = os.fsencode(remote_name if remote_name is not None else os.path.basename(os.fspath(path)))
         with open(path, "rb") as f:
-            told: Dict[str, Any] = self._threads.upload(session, name, f)
-        return told
+            received: Dict[str, Any] = self._threads.upload(session, name, f)
+        return received
 
     def upload_file_from_bytes(self, filename: Union[str, bytes], data: bytes) -> Dict[str, Any]:
         session = self._id()
@@ -94,8 +94,8 @@ class SandboxClient:
             f.write(data)
             f.flush()
             f.seek(0)
-            told: Dict[str, Any] = self._threads.upload(session, os.fsencode(filename), f)
-        return told
+            received: Dict[str, Any] = self._threads.upload(session, os.fsencode(filename), f)
+        return received
 
     def download_file(self, remote_name: Union[str, bytes],
                       local_path: Union[str, bytes, "os.PathLike[str]", None] = None) -> str:

@@ -39,9 +39,9 @@ class ExecResult:
         return self.stdout.decode("utf-8", "replace")
 
     @classmethod
-    def of(cls, told: Mapping[str, Any], **more: Any) -> "ExecResult":
+    def of(cls, received: Mapping[str, Any], **more: Any) -> "ExecResult":
         known = {f.name for f in dataclasses.fields(cls)}
-        return cls(**{**{k: v for k, v in told.items() if k in known}, **more})
+        return cls(**{**{k: v for k, v in received.items() if k in known}, **more})
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> "ExecResult":

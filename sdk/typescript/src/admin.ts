@@ -61,7 +61,7 @@ export class Snapshots {
     return archiveStream(this.#wire, { path: `/v1/snapshots/${encodeBytes(id)}/archive`, ...call });
   }
 
-  /** In: a `.tar.zst` from here or elsewhere. */
+  /** Imports a `.tar.zst` that this or another service exported. */
   async import(
     archive: Bytes,
     options: { template?: string; name?: string } = {},
@@ -134,7 +134,7 @@ export class Templates {
     await this.#wire.json({ method: "DELETE", path: at(name), ...call });
   }
 
-  /** What it looks like inside, as it was found last; NOT_FOUND if nobody has looked. */
+  /** Its recorded environment; NOT_FOUND if none was recorded yet. */
   async environment(name: string, call: CallOptions = {}): Promise<TemplateEnvironment> {
     const answer = await this.#wire.json<TemplateEnvironmentAnswer>({
       method: "GET",

@@ -2,7 +2,7 @@
 import type { ErrorCode } from "./types.js";
 
 /**
- * Codes of this side, with status 0: `CONNECTION`: nobody answers, or the answer broke off;
+ * Codes of this side, with status 0: `CONNECTION`: no connection, or the response ended early;
  * `CLIENT_TIMEOUT`: it took longer than `timeoutMs`; `PROTOCOL`: the answer is none of lodged.
  */
 export type ClientErrorCode = "CONNECTION" | "CLIENT_TIMEOUT" | "PROTOCOL";
@@ -26,7 +26,7 @@ export class LodgeError extends Error {
   readonly status: number;
   /** The same request may succeed later. */
   readonly retryable: boolean;
-  /** What the service tells beside the sentence: a session's record with CONFLICT, its end with GONE. */
+  /** Details of the service: a session's record with CONFLICT, its end with GONE. */
   readonly details: Record<string, unknown>;
   /** Under which the service's log has it. */
   readonly requestId: string | undefined;
@@ -50,7 +50,7 @@ export function isLodgeError(error: unknown, ...codes: LodgeError["code"][]): er
   return error instanceof LodgeError && (codes.length === 0 || codes.includes(error.code));
 }
 
-/** The session, file or whatever was named is not there, or not any more. */
+/** The session, file or other object does not exist, or no longer. */
 export function isAbsent(error: unknown): error is LodgeError {
   return isLodgeError(error, "NOT_FOUND", "GONE");
 }
@@ -85,14 +85,14 @@ export function errorOf(head: Head, body: string): LodgeError {
     requestId: first(head.headers["x-request-id"]),
     retryAfterMs: Number.isFinite(seconds) ? seconds * 1000 : undefined,
   };
-  let told: unknown;
+  let received: unknown;
   try {
-    told = (JSON.parse(body) as { error?: unknown }).error;
+    received = (JSON.parse(body) as { error?: unknown }).error;
   } catch {
-    told = undefined;
+    received = undefined;
   }
-  if (told !== null && typeof told === "object" && typeof (told as { code?: unknown }).code === "string") {
-    const { code, message, retryable, details } = told as LodgeErrorParts;
+  if (received !== null && typeof received === "object" && typeof (received as { code?: unknown }).code === "string") {
+    const { code, message, retryable, details } = received as LodgeErrorParts;
     return new LodgeError({ ...common, code, message, retryable: retryable ?? false, details: details ?? {} });
   }
   return new LodgeError({

@@ -48,7 +48,7 @@ export type ExecEvent =
   | { event: OutputName; /** Of the first byte in its stream. */ offset: number; data: Uint8Array }
   | {
       event: "gap";
-      /** Of this stream bytes are not kept any more. */ stream: OutputName;
+      /** Bytes of this stream are no longer retained. */ stream: OutputName;
       offset: number;
       bytes: number;
     }
@@ -146,7 +146,7 @@ export async function gather(events: AsyncIterable<ExecEvent>): Promise<ExecOutc
 
 // ---- as a stream -----------------------------------------------------------------------------------
 
-/** What was read so far: nothing twice, and what is missing is told. */
+/** The position in the output: no byte is repeated, and missing bytes are reported. */
 class Reading {
   readonly at: Offsets = { stdout: 0, stderr: 0 };
   gap = false;
@@ -176,7 +176,7 @@ class Reading {
 type StreamLine = { event: string; exec_id?: string; offset?: number; data?: string };
 
 /**
- * Events of a command as they happen. Who reads slowly slows the command. When the connection breaks, or lodged is
+ * Events of a command as they happen. A slow reader slows the command. When the connection breaks, or lodged is
  * started again, it goes on where it was.
  */
 export async function* stream(
@@ -274,7 +274,7 @@ export async function* follow(
   yield { event: "exit", ...resultOf(await execution.ended(call), reading.gap) };
 }
 
-/** As a stream tells it: whether anything of the output is missing is known to who read it. */
+/** As a stream reports it. Only its reader knows whether output is missing. */
 function resultOf(exec: Exec, gap: boolean): ExecResult {
   const { exec_id, exit_code, signal, stdout_bytes, stderr_bytes, timed_out, oom_killed, usage } = exec;
   const limits: ExecResult["limits"] = exec.limits.filter((limit) => limit !== "LIMIT_OUTPUT");
@@ -311,7 +311,7 @@ export async function start(
       idempotency_key: randomUUID(),
       ...options,
       ...commandOf(command),
-      timeout_ms: options.timeout_ms ?? 0, // unlike lodged's: nobody waits for it
+      timeout_ms: options.timeout_ms ?? 0, // unlike lodged's: no caller waits for it
       background: true,
     },
     again: "safe",
@@ -321,7 +321,7 @@ export async function start(
   return new Execution(wire, at, started.exec_id);
 }
 
-/** A command that was started, by whoever; its life has nothing to do with this object's. */
+/** A started command. It does not depend on this object. */
 export class Execution {
   readonly #wire: Wire;
   readonly #session: string;

@@ -100,7 +100,7 @@ export class Files {
     return (await this.read(path, options, call)).toString("utf8");
   }
 
-  /** The same as a stream, which takes no more than is read from it. Errors are told by the stream. */
+  /** The same as a stream, which reads no further than its consumer. Errors are emitted by the stream. */
   readStream(path: FilePath, options: ReadOptions = {}, call: CallOptions = {}): Readable {
     return streamOf(this.#bytes(path, options, call));
   }
@@ -289,7 +289,7 @@ export class Files {
 
   /**
    * What changes in a directory; `ready` comes first. It ends with an error when the sandbox or the directory is
-   * gone, or the connection breaks: what happened meanwhile nobody knows.
+   * gone, or the connection breaks: later changes are not known.
    */
   async *watch(
     path: FilePath = "",

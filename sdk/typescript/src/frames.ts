@@ -9,8 +9,8 @@ const QUIET_MS = 45_000; // a stream says something every 15 s
 const LINE_MOST = 4 << 20;
 
 /**
- * What comes, piece by piece. With a time a stream that says nothing for so long is given up; nobody counts
- * while the reader does something else.
+ * The body, piece by piece. With a time, a stream that is silent for so long fails; time in which the reader does
+ * something else does not count.
  */
 export async function* pieces(
   wire: Wire,
@@ -45,7 +45,7 @@ export function parsed<T>(text: string): T {
   }
 }
 
-/** Lines without their ends. One that is not ended is not told: it was cut. */
+/** Lines without their ends. An incomplete last line is dropped. */
 export async function* lines(wire: Wire, response: IncomingMessage): AsyncGenerator<string, void, undefined> {
   let parts: Buffer[] = [];
   let size = 0;

@@ -40,7 +40,7 @@ export interface Question extends CallOptions {
   body?: Bytes | undefined;
   headers?: Record<string, string | undefined> | undefined;
   again?: Again | undefined;
-  /** A status that is no failure, if what comes with it tells of none. */
+  /** A status that is not a failure unless the body has an error. */
   also?: number | undefined;
   /** For how long a broken connection is tried again; default: that of the client. */
   retryMs?: number | undefined;
@@ -58,7 +58,7 @@ const ANSWERED_MOST = 3; // tries of what is answered by "later"
 const PAUSE_FIRST_MS = 50;
 const PAUSE_MOST_MS = 1000;
 const LARGE = 1 << 20; // of a body
-const ERROR_MOST = 1 << 20; // bytes of an answer that tells what is wrong
+const ERROR_MOST = 1 << 20; // bytes of an error response
 const FREE_MS = 20_000; // lodged closes a connection that does nothing after 60 s
 
 /** All but letters, digits and `-._~`, byte by byte, so that a name need not be UTF-8. `keep`: and these. */
@@ -74,7 +74,7 @@ export function encodeBytes(text: string | Uint8Array, keep = ""): string {
 /** A proxy may make another path of it, and so another question. */
 function checkPath(path: string): void {
   if (path.replace(/%2f/gi, "/").split("/").includes(".."))
-    throw new LodgeError({ code: "INVALID", message: `${path}: ".." in it, which may lead elsewhere on its way` });
+    throw new LodgeError({ code: "INVALID", message: `${path}: must not contain ".."` });
 }
 
 function queryOf(query: Record<string, QueryValue> | undefined): string {
@@ -220,7 +220,7 @@ export class Wire {
 
   // ---- answers that stream ----------------------------------------------------------------------
 
-  /** The answer when its head is there. Whoever has it reads or destroys it. */
+  /** The response once its head arrived. The caller reads or destroys it. */
   async open(question: Question): Promise<http.IncomingMessage> {
     return this.#patiently(
       question,
@@ -296,7 +296,7 @@ export class Wire {
     if (!error.retryable || tries >= ANSWERED_MOST || Date.now() + (error.retryAfterMs ?? 0) > until)
       return undefined;
     const unread = isLodgeError(error, "RATE_LIMITED", "OVERLOADED");
-    const full = error.details["max"] !== undefined; // who wants to wait for room says so by wait_ms
+    const full = error.details["max"] !== undefined; // a caller that can wait for capacity sets wait_ms
     return unread || (safe && !full) ? Math.max(error.retryAfterMs ?? 0, step) : undefined;
   }
 
@@ -355,7 +355,7 @@ export class Wire {
         answered = true;
         signal.removeEventListener("abort", abort);
         request.off("error", fail);
-        request.on("error", () => {}); // what is left of the body may find nobody
+        request.on("error", () => {}); // the rest of the body may fail to be sent
         response.once("end", () => request.writableFinished || request.destroy());
         resolve(response);
       });
@@ -374,7 +374,7 @@ export class Wire {
     const why = error instanceof Error ? error.message || codeOf(error) : String(error);
     const message = sent
       ? `the connection to ${this.place.url} broke off: ${why}${hint}`
-      : `no lodged answers at ${this.place.url} (${why}): start it, or set LODGE_URL to where it is`;
+      : `cannot connect to lodged at ${this.place.url} (${why}): start it, or set LODGE_URL`;
     return new LodgeError({ code: "CONNECTION", message, retryable: true, details: { sent }, cause: error });
   }
 }
@@ -396,7 +396,7 @@ async function send(request: http.ClientRequest, question: Question, isAnswered:
     return;
   }
   for await (const piece of body) {
-    await new Promise(setImmediate); // an answer that is there is read before writing finds nobody
+    await new Promise(setImmediate); // read a response that has arrived before a write fails
     if (isAnswered() || request.destroyed) return;
     if (piece.length === 0) continue; // an empty chunk would be the last
     if (!request.write(piece)) await drained(request);

@@ -98,7 +98,7 @@ export class LodgeClient {
   // ---- sessions ---------------------------------------------------------------------------------
 
   /**
-   * Get or create: leads to a live sandbox, and tells what it had to do for it. A key, thread or user leads to the same
+   * Get or create: leads to a live sandbox, and reports how. A key, thread or user leads to the same
    * session every time; without any of them an idempotency key sees to it that one is made.
    */
   async enter(request: EnterRequest = {}, call: CallOptions = {}): Promise<Entered> {
@@ -131,7 +131,7 @@ export class LodgeClient {
 
   /**
    * Events as they happen, without an end: from `since` on, else from now. A broken connection is bridged: nothing is
-   * missed or told twice.
+   * missed or repeated.
    */
   async *events(options: EventsOptions = {}, call: CallOptions = {}): AsyncGenerator<Event, void, undefined> {
     let { since } = options;

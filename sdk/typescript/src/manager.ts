@@ -13,7 +13,7 @@ export interface SandboxSession {
   readonly userId: string;
   /** Milliseconds since 1970, as all times here. */
   readonly createdAt: number;
-  /** When its sandbox is put to sleep, if nobody uses it before; null: it has none now. */
+  /** When its sandbox is hibernated unless it is used before; null: it has none now. */
   readonly expiresAt: number | null;
   readonly lastUsedAt: number;
   /** `running`, if its sandbox is; else the state that lodged has it in. */
@@ -41,7 +41,7 @@ interface SandboxSessionOutcome {
 interface SandboxSessionOptions extends CallOptions {
   /** Whose session it is; default: the key itself. */
   userId?: string;
-  /** The id of a session or sandbox: that one, or a CONFLICT. One that was made elsewhere is only borrowed. */
+  /** The id of a session or sandbox: that one, or a CONFLICT. One that this manager did not create is only borrowed. */
   pin?: string;
 }
 
@@ -64,7 +64,7 @@ export interface ISandboxSessionManager {
   extendSession(key: string, call?: CallOptions): Promise<boolean>;
   /** Destroys it; true: nothing of it is left, also if there was nothing. false: it is borrowed, and lives on. */
   invalidateSession(key: string, call?: CallOptions): Promise<boolean>;
-  /** Destroys every session of the user, however bound and whoever made it, but for borrowed ones. */
+  /** Destroys every session of the user, however bound, except borrowed ones. */
   cleanupUserSessions(userId: string, call?: CallOptions): Promise<SandboxSessionCleanup>;
   /** Destroys all that managers of this name made; one failure does not stop the rest. */
   cleanup(call?: CallOptions): Promise<SandboxSessionCleanup>;
@@ -116,7 +116,7 @@ function given(config: SandboxSessionManagerConfig): SandboxSessionManagerConfig
   return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
 }
 
-/** When lodged puts it to sleep if nobody does anything. */
+/** When lodged hibernates it unless it is used. */
 function deadline(s: Session): number | null {
   const ends = [s.hibernate_at, s.expires_at === null ? null : s.expires_at - BUFFER_MS].filter(
     (at): at is number => at !== null,
@@ -139,7 +139,7 @@ function isActive(s: Session): boolean {
   return s.state === "active" && s.runtime === "live";
 }
 
-/** `null` if there is none, or none any more. */
+/** `null` if it does not exist, or no longer. */
 async function orNull<T>(asked: Promise<T>): Promise<T | null> {
   try {
     return await asked;
@@ -207,7 +207,7 @@ export class SandboxSessionManager implements ISandboxSessionManager {
     }
   }
 
-  /** As the user's; a session of this key that belongs to somebody else is entered without a word about users. */
+  /** As the user's; a session of this key that belongs to another user is entered without a user. */
   async #ask(key: string, userId: string | undefined, pin: string | undefined, call: CallOptions): Promise<Entered> {
     const { defaultTimeoutMs, extendOnAccessMs, maxTimeoutMs } = this.config;
     const user = userId ?? (Buffer.byteLength(key) <= USER_MOST ? key : undefined);
@@ -226,8 +226,8 @@ export class SandboxSessionManager implements ISandboxSessionManager {
       if (userId !== undefined || user === undefined || !isLodgeError(error, "CONFLICT")) throw error;
       const there = await orNull(this.client.session({ key }).get(call));
       if (!there || there.user === null || there.user === user) throw error;
-      const { user: _, ...anybody } = request;
-      return this.client.enter(anybody, call);
+      const { user: _, ...withoutUser } = request;
+      return this.client.enter(withoutUser, call);
     }
   }
 
@@ -334,7 +334,7 @@ export class SandboxSessionManager implements ISandboxSessionManager {
   }
 }
 
-/** One of several who wait may leave; the others do not notice. */
+/** One of several waiting callers may abort without affecting the others. */
 function abandonable<T>(flight: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const leave = () => reject(signal.reason as Error);

@@ -61,7 +61,7 @@ function homes(env: NodeJS.ProcessEnv): string[] {
   return ["/var/lib/lodge", join(env["XDG_DATA_HOME"] || join(homedir(), ".local", "share"), "lodge")];
 }
 
-/** Of the one who listens there, or ours: not a link to somebody else's. undefined: it is not there, or not for us. */
+/** Owned by the owner of the socket or by us, and not a link to another user's file. undefined: missing, or not readable. */
 function keyBeside(socket: string): string | undefined {
   let fd: number | undefined;
   try {

@@ -49,7 +49,7 @@ export function sessionPath(ref: SessionRef): string {
   return "/v1/sessions/" + encodeBytes(id);
 }
 
-/** By the second try a key may lead to another session, which is somebody's. */
+/** By the second try a key may lead to another session. */
 function againOf(ref: SessionRef): Again {
   return (typeof ref === "string" ? ref.startsWith("key:") : "key" in ref) ? "unsent" : "safe";
 }
@@ -110,12 +110,12 @@ export class SessionClient {
     return this.#change("/extend", options, call);
   }
 
-  /** Somebody works in it. CONFLICT unless it is active. */
+  /** Counts as a use. CONFLICT unless it is active. */
   async activity(call: CallOptions = {}): Promise<Session> {
     return this.#change("/activity", {}, call);
   }
 
-  // what somebody may undo meanwhile, as by entering it, is not done again
+  // not repeated: another call may have undone it meanwhile, such as by entering
   async pause(options: IfVersion = {}, call: CallOptions = {}): Promise<Session> {
     return this.#change("/pause", options, call, "unsent");
   }
@@ -159,8 +159,8 @@ export class SessionClient {
   }
 
   /**
-   * The same as events while it runs, with the same `timeout_ms`. Who reads slowly slows the command; a broken connection or a lodged that starts
-   * again is bridged by offset. Who leaves does not end it: see `kill` of `execution`.
+   * The same as events while it runs, with the same `timeout_ms`. A slow reader slows the command; a broken connection or a lodged that starts
+   * again is bridged by offset. Leaving the stream does not end it: see `kill` of `execution`.
    */
   stream(
     command: Command,
@@ -207,7 +207,7 @@ export class SessionClient {
     await this.#wire.json({ method: "DELETE", path: `${this.#path}/snapshots/${encodeBytes(id)}`, ...call });
   }
 
-  /** New sessions with its files; they sleep until somebody enters them. */
+  /** New sessions with its files; they stay hibernated until they are used. */
   async fork(options: ForkRequest = {}, call: CallOptions = {}): Promise<Session[]> {
     return (await this.#post<Forks>("/fork", options, call, { again: "unsent" })).sessions;
   }

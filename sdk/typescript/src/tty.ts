@@ -68,7 +68,7 @@ export class Tty implements AsyncIterable<Uint8Array> {
     return this.#offset;
   }
 
-  /** Bytes of its output that were not kept until they could be read, as of a reader who paused for minutes. */
+  /** Bytes of its output that were dropped before they were read, such as after a pause of minutes. */
   get missed(): number {
     return this.#missed;
   }
@@ -92,12 +92,12 @@ export class Tty implements AsyncIterable<Uint8Array> {
         yield message.bytes;
         continue;
       }
-      const told = JSON.parse(message.text) as Partial<TtyExit & TtyPlace>;
-      if (told.offset !== undefined) {
-        this.#missed += Math.max(0, told.offset - this.#offset);
-        this.#offset = told.offset;
+      const received = JSON.parse(message.text) as Partial<TtyExit & TtyPlace>;
+      if (received.offset !== undefined) {
+        this.#missed += Math.max(0, received.offset - this.#offset);
+        this.#offset = received.offset;
       }
-      if (told.exit) this.#exit = told.exit;
+      if (received.exit) this.#exit = received.exit;
     }
   }
 
@@ -126,7 +126,7 @@ export class Tty implements AsyncIterable<Uint8Array> {
         return !this.#closed;
       } catch (error) {
         const gone = isLodgeError(error, "OUTPUT_GONE") && offset !== undefined;
-        if (gone) offset = undefined; // where its tail begins is told
+        if (gone) offset = undefined; // the service sends where its tail begins
         const later = gone || (error instanceof LodgeError && (error.code === "CONNECTION" || error.retryable));
         if (!later || Date.now() > until) throw error;
       }

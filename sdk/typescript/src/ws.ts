@@ -23,7 +23,7 @@ const enum Op {
 
 export type Message = { text: string } | { bytes: Buffer };
 
-/** How it was closed: 1006, if nobody said so. */
+/** The close code; 1006 if none was sent. */
 export interface Closed {
   code: number;
   reason: string;
@@ -64,7 +64,7 @@ export class Socket {
     this.#rest = head;
     this.headers = headers;
     this.#reader = (stream as AsyncIterable<Buffer>)[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-    stream.on("error", () => {}); // whoever reads or writes is told
+    stream.on("error", () => {}); // reads and writes report it
   }
 
   static open(wire: Wire, path: string, query: Record<string, QueryValue>, call: CallOptions): Promise<Socket> {
@@ -196,7 +196,7 @@ export class Socket {
     return this.#send(Op.Text, Buffer.from(text, "utf8"));
   }
 
-  /** Says good-bye; whoever reads hears the answer. */
+  /** Sends a close frame; the reader receives the reply. */
   async close(): Promise<void> {
     if (this.#closing) return;
     this.#closing = true;
