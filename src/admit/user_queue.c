@@ -5,16 +5,16 @@ enum { QUEUE_MAX = 8 }; /* of one user: each holds a thread of the service */
 
 static const char kind[] = "user_queue";
 
-void user_queue_join(struct user_queue_ticket *t, struct engine *e, const struct caller *who,
+void user_queue_join(struct user_queue_ticket *t, struct engine *e, const struct caller *caller,
 		     const char *user)
 {
-	name_lock(e, &t->lock, kind, who->tenant, user);
+	name_lock(e, &t->lock, kind, caller->tenant, user);
 }
 
-int user_queue_enter(struct user_queue_ticket *t, struct engine *e, const struct caller *who,
+int user_queue_enter(struct user_queue_ticket *t, struct engine *e, const struct caller *caller,
 		     const char *user, struct err *err)
 {
-	if (name_lock_bounded(e, &t->lock, kind, who->tenant, user, QUEUE_MAX))
+	if (name_lock_bounded(e, &t->lock, kind, caller->tenant, user, QUEUE_MAX))
 		return 0;
 	return err_set(
 		err, ERR_UNAVAILABLE,

@@ -13,10 +13,10 @@ struct user_queue_ticket {
 };
 
 /* Waits until all earlier callers of this user have left. */
-void user_queue_join(struct user_queue_ticket *t, struct engine *e, const struct caller *who,
+void user_queue_join(struct user_queue_ticket *t, struct engine *e, const struct caller *caller,
 		     const char *user);
 /* The same for a request from outside: ERR_UNAVAILABLE if too many of this user wait. */
-int user_queue_enter(struct user_queue_ticket *t, struct engine *e, const struct caller *who,
+int user_queue_enter(struct user_queue_ticket *t, struct engine *e, const struct caller *caller,
 		     const char *user, struct err *err);
 void user_queue_leave(struct user_queue_ticket *t);
 DEFINE_AUTO(struct user_queue_ticket *, user_queue_leave);

@@ -252,7 +252,7 @@ static int authenticate(struct admission *s, struct err *err)
 		return 0;
 	if (!s->key) {
 		c->scope = API_TENANT;
-		c->who = (struct caller){ .tenant = "default", .actor = "anonymous" };
+		c->caller = (struct caller){ .tenant = "default", .actor = "anonymous" };
 		return 0;
 	}
 	if (auth_enter(c->api->auth, s->key, http_peer(c->rq), &s->pass, err) < 0)
@@ -262,8 +262,10 @@ static int authenticate(struct admission *s, struct err *err)
 	c->held_at_us = clock_mono_us();
 	memcpy(c->user, s->pass.key.user, sizeof(c->user));
 	memcpy(c->session, s->pass.session, sizeof(c->session));
-	c->who.tenant = s->pass.key.tenant;
-	c->who.actor = *c->user ? c->user : *s->pass.key.name ? s->pass.key.name : s->pass.key.id;
+	c->caller.tenant = s->pass.key.tenant;
+	c->caller.actor = *c->user	      ? c->user
+			  : *s->pass.key.name ? s->pass.key.name
+					      : s->pass.key.id;
 	return 0;
 }
 

@@ -14,7 +14,7 @@
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static int get_row(struct engine *e, const struct caller *who, const char *id,
+static int get_row(struct engine *e, const struct caller *caller, const char *id,
 		   struct store_exec *ret, struct err *err)
 {
 	struct store_exec rec;
@@ -27,7 +27,7 @@ static int get_row(struct engine *e, const struct caller *who, const char *id,
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "no command %s", id)
 						  : -1;
-	if (strcmp(rec.tenant, who->tenant) != 0) {
+	if (strcmp(rec.tenant, caller->tenant) != 0) {
 		store_exec_fini(&rec);
 		return err_set(err, ERR_NOT_FOUND, "no command %s", id);
 	}
@@ -67,7 +67,7 @@ static struct exec_handle *find_in_memory(struct engine *e, const char *session,
 
 /* The row says that the command runs, but no record of it is in memory. With the session locked and
  * reconciled there is none: mark the command as lost. */
-static int reconcile_row(struct engine *e, const struct caller *who, struct store_exec *rec,
+static int reconcile_row(struct engine *e, const struct caller *caller, struct store_exec *rec,
 			 struct exec_handle **ret, struct err *err)
 {
 	struct session_ref ref = { .id = rec->session };
@@ -75,12 +75,12 @@ static int reconcile_row(struct engine *e, const struct caller *who, struct stor
 	struct store_exec now = { 0 };
 	int r = -1;
 
-	if (session_lock_reconciled(e, who, &ref, 0, &n, err) < 0)
+	if (session_lock_reconciled(e, caller, &ref, 0, &n, err) < 0)
 		return -1;
 	*ret = exec_record_find(e, n->machine, rec->id);
 	if (*ret)
 		return 0;
-	if (get_row(e, who, rec->id, &now, err) < 0)
+	if (get_row(e, caller, rec->id, &now, err) < 0)
 		return -1;
 	if (now.state == EXEC_RUNNING) {
 		now.state = EXEC_LOST;
@@ -96,35 +96,36 @@ static int reconcile_row(struct engine *e, const struct caller *who, struct stor
 	return open_ended(e, &now, ret, err);
 }
 
-static int check_session(struct engine *e, const struct caller *who, const char *session,
+static int check_session(struct engine *e, const struct caller *caller, const char *session,
 			 struct err *err)
 {
 	struct session_ref ref = { .id = session };
 	struct store_session s;
 
-	if (session_get(e, who, &ref, &s, err) < 0)
+	if (session_get(e, caller, &ref, &s, err) < 0)
 		return -1;
 	store_session_fini(&s);
 	return 0;
 }
 
-int exec_open(struct engine *e, const struct caller *who, const char *exec_id,
+int exec_open(struct engine *e, const struct caller *caller, const char *exec_id,
 	      struct exec_handle **ret, struct err *err)
 {
 	auto_fini(store_exec_fini) struct store_exec rec = { 0 };
 	struct exec_handle *x = NULL;
 
-	if (get_row(e, who, exec_id, &rec, err) < 0 || check_session(e, who, rec.session, err) < 0)
+	if (get_row(e, caller, exec_id, &rec, err) < 0 ||
+	    check_session(e, caller, rec.session, err) < 0)
 		return -1;
 	if (rec.state == EXEC_RUNNING)
 		x = find_in_memory(e, rec.session, rec.id);
 	if (rec.state == EXEC_RUNNING && !x) { /* it may have ended since then */
 		store_exec_fini(&rec);
 		memset(&rec, 0, sizeof(rec));
-		if (get_row(e, who, exec_id, &rec, err) < 0)
+		if (get_row(e, caller, exec_id, &rec, err) < 0)
 			return -1;
 	}
-	if (!x && (rec.state == EXEC_RUNNING ? reconcile_row(e, who, &rec, &x, err)
+	if (!x && (rec.state == EXEC_RUNNING ? reconcile_row(e, caller, &rec, &x, err)
 					     : open_ended(e, &rec, &x, err)) < 0)
 		return -1;
 	*ret = x;
@@ -175,7 +176,7 @@ static int refresh_row(struct engine *e, struct machine *v, struct store_exec *r
 	return 0;
 }
 
-int exec_list(struct engine *e, const struct caller *who, const struct session_ref *session,
+int exec_list(struct engine *e, const struct caller *caller, const struct session_ref *session,
 	      struct store_page page, struct store_exec_list *ret, struct err *err)
 {
 	auto_call(machine_unref) struct machine *v = NULL;
@@ -183,7 +184,7 @@ int exec_list(struct engine *e, const struct caller *who, const struct session_r
 	struct store_session s;
 	int r = -1;
 
-	if (session_get(e, who, session, &s, err) < 0)
+	if (session_get(e, caller, session, &s, err) < 0)
 		return -1;
 	v = session_find_machine(e, s.id);
 	WITH_STORE(e, st)
@@ -259,7 +260,7 @@ int exec_finish(struct exec_handle *x, const void *input, size_t input_len,
 	return collect_output(x, ret, err);
 }
 
-int exec_run(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int exec_run(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 	     const struct exec_opts *opts, const void *input, size_t input_len,
 	     struct guest_exec_output *ret, struct err *err)
 {
@@ -268,7 +269,7 @@ int exec_run(struct engine *e, const struct caller *who, const struct session_re
 
 	own.stdin_open = input != NULL;
 	own.hold_output = false;
-	if (exec_start(e, who, ref, &own, &x, NULL, err) < 0)
+	if (exec_start(e, caller, ref, &own, &x, NULL, err) < 0)
 		return -1;
 	return exec_finish(x, input, input_len, ret, err);
 }

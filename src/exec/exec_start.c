@@ -198,7 +198,7 @@ static bool is_start_final(const struct exec_record *c)
 /* State of one exec_start(). */
 struct exec_launch {
 	struct session *n; /* locked; NULL: unlocked */
-	const struct caller *who;
+	const struct caller *caller;
 	const struct exec_opts *opts;
 	char id[STORE_ID];
 	bool claimed;
@@ -320,7 +320,8 @@ static struct exec_handle *launch_exec(struct exec_launch *s, struct err *err)
 	for (int tries = 0; tries < 2; tries++) {
 		struct exec_handle *x;
 
-		if (session_ensure_running(s->n, s->who, !s->opts->no_resume, &s->outcome, err) < 0)
+		if (session_ensure_running(s->n, s->caller, !s->opts->no_resume, &s->outcome, err) <
+		    0)
 			break;
 		x = try_launch(s, err);
 		if (x || s->used)
@@ -402,7 +403,7 @@ static struct exec_handle *open_first_use(struct exec_launch *s, struct err *err
 			/* an engine died between the claim and the row: unknown result */
 			r = record_not_run(s->n, s->opts, s->id, EXEC_LOST, -1, err);
 		session_unlock(steal_ptr(&s->n));
-		return r < 0 || exec_open(e, s->who, s->id, &x, err) < 0 ? NULL : x;
+		return r < 0 || exec_open(e, s->caller, s->id, &x, err) < 0 ? NULL : x;
 	}
 	session_unlock(steal_ptr(&s->n));
 	exec_record_lock(x->record);
@@ -426,16 +427,16 @@ static int finish_start(struct exec_launch *s, struct exec_handle *x, struct err
 	return wait_started(x->record, err);
 }
 
-int exec_start(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int exec_start(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 	       const struct exec_opts *opts, struct exec_handle **ret,
 	       enum session_outcome *ret_outcome, struct err *err)
 {
-	struct exec_launch s = { .who = who, .opts = opts };
+	struct exec_launch s = { .caller = caller, .opts = opts };
 	struct user_slot slot = { 0 };
 	struct exec_handle *x;
 
 	if (check_opts(opts, err) < 0 || id_generate("exe_", s.id, err) < 0 ||
-	    session_lock_for_use(e, who, ref, !opts->no_resume, &s.n, &slot, err) < 0)
+	    session_lock_for_use(e, caller, ref, !opts->no_resume, &s.n, &slot, err) < 0)
 		return -1;
 	x = check_started_before(s.n, opts, err) < 0 ||
 			    policy_check_exec(e, &s.n->rec, opts, &s.rules, err) < 0

@@ -140,20 +140,20 @@ static int acquire(struct session *n, bool readonly, struct side_conn *conn, str
 }
 
 /* As acquire(). */
-static int try_open(struct engine *e, const struct caller *who, const struct session_ref *ref,
+static int try_open(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		    bool resume, struct side_conn *conn, enum session_outcome *outcome,
 		    struct err *err)
 {
 	auto_fini(user_slot_release) struct user_slot slot = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (session_lock_for_use(e, who, ref, resume, &n, &slot, err) < 0 ||
-	    session_ensure_running(n, who, resume, outcome, err) < 0)
+	if (session_lock_for_use(e, caller, ref, resume, &n, &slot, err) < 0 ||
+	    session_ensure_running(n, caller, resume, outcome, err) < 0)
 		return -1;
 	return acquire(n, false, conn, err);
 }
 
-int side_conn_open(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int side_conn_open(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		   bool resume, struct side_conn **ret, enum session_outcome *ret_outcome,
 		   struct err *err)
 {
@@ -164,7 +164,7 @@ int side_conn_open(struct engine *e, const struct caller *who, const struct sess
 
 	if (!conn)
 		return err_sys(err, ENOMEM, "connection");
-	while ((r = try_open(e, who, ref, resume, conn, &outcome, err)) == 0) {
+	while ((r = try_open(e, caller, ref, resume, conn, &outcome, err)) == 0) {
 		r = wait_for_conn(conn->machine, until, err);
 		machine_unref(conn->machine);
 		if (r < 0)
@@ -178,7 +178,7 @@ int side_conn_open(struct engine *e, const struct caller *who, const struct sess
 	return 0;
 }
 
-int side_conn_open_readonly(struct engine *e, const struct caller *who,
+int side_conn_open_readonly(struct engine *e, const struct caller *caller,
 			    const struct session_ref *ref, struct side_conn **ret, struct err *err)
 {
 	auto_free struct side_conn *conn = calloc(1, sizeof(*conn));
@@ -187,7 +187,7 @@ int side_conn_open_readonly(struct engine *e, const struct caller *who,
 
 	if (!conn)
 		return err_sys(err, ENOMEM, "connection");
-	if (session_lock_ref(e, who, ref, &n, err) < 0)
+	if (session_lock_ref(e, caller, ref, &n, err) < 0)
 		return -1;
 	/* a paused sandbox would not answer */
 	if (n->rec.state != SESSION_ACTIVE || n->rec.paused || !n->machine ||

@@ -9,12 +9,12 @@
 struct side_conn;
 /* The session counts as busy until side_conn_close(). With `resume` a hibernated session is
  * resumed, else the call fails with ERR_CONFLICT. *ret_outcome may be NULL. */
-int side_conn_open(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int side_conn_open(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		   bool resume, struct side_conn **ret, enum session_outcome *ret_outcome,
 		   struct err *err);
 /* Neither resumes the session (ERR_CONFLICT if it has no running sandbox) nor counts as use of it.
  */
-int side_conn_open_readonly(struct engine *e, const struct caller *who,
+int side_conn_open_readonly(struct engine *e, const struct caller *caller,
 			    const struct session_ref *ref, struct side_conn **ret, struct err *err);
 struct sandbox *side_conn_sandbox(const struct side_conn *conn);
 /* The session's template merged with its own settings: user, workdir, environment. */

@@ -20,7 +20,7 @@ static void set_size(struct store *st, struct store_snapshot *s)
 		s->bytes = l.bytes;
 }
 
-int snapshot_get(struct engine *e, const struct caller *who, const char *id,
+int snapshot_get(struct engine *e, const struct caller *caller, const char *id,
 		 struct store_snapshot *ret, struct err *err)
 {
 	struct store_snapshot s;
@@ -36,22 +36,22 @@ int snapshot_get(struct engine *e, const struct caller *who, const char *id,
 	}
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? not_found(id, err) : -1;
-	if (strcmp(s.tenant, who->tenant) != 0)
+	if (strcmp(s.tenant, caller->tenant) != 0)
 		return not_found(id, err);
 	*ret = s;
 	return 0;
 }
 
-int snapshot_hold(struct engine *e, const struct caller *who, const char *id, const char *holder,
+int snapshot_hold(struct engine *e, const struct caller *caller, const char *id, const char *holder,
 		  struct store_snapshot *ret, struct err *err)
 {
 	struct store_snapshot s;
 
-	if (snapshot_get(e, who, id, &s, err) < 0)
+	if (snapshot_get(e, caller, id, &s, err) < 0)
 		return -1;
 	if (layers_hold(e, s.layer, holder, err) < 0)
 		return err->code == ERR_CONFLICT ? not_found(id, err) : -1;
-	if (snapshot_get(e, who, id, ret, err) == 0)
+	if (snapshot_get(e, caller, id, ret, err) == 0)
 		return 0;
 	layers_release(e, s.layer, holder);
 	return -1;

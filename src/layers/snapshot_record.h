@@ -5,13 +5,13 @@
 
 #include "engine/engine.h"
 
-int snapshot_get(struct engine *e, const struct caller *who, const char *id,
+int snapshot_get(struct engine *e, const struct caller *caller, const char *id,
 		 struct store_snapshot *ret, struct err *err);
 int snapshot_search(struct engine *e, const struct store_snapshot_filter *f, struct store_page page,
 		    struct store_snapshot_list *ret, struct err *err);
 /* Gets a snapshot and holds its layer, as layers_hold() does. The row is read again once the layer
  * is held: a snapshot that exists then kept the layer until the hold did. */
-int snapshot_hold(struct engine *e, const struct caller *who, const char *id, const char *holder,
+int snapshot_hold(struct engine *e, const struct caller *caller, const char *id, const char *holder,
 		  struct store_snapshot *ret, struct err *err);
 
 #endif

@@ -15,7 +15,7 @@
 
 struct lodge {
 	struct engine *engine;
-	struct caller who;
+	struct caller caller;
 	char *tenant, *actor; /* `who` points to these */
 	struct thread_config threads;
 };

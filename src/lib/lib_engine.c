@@ -127,7 +127,7 @@ PUBLIC int lodge_open(const struct lodge_options *opts, struct lodge **ret)
 		return err_sys(&last, ENOMEM, "lodge");
 	l->tenant = strdup(o.tenant ? o.tenant : "default");
 	l->actor = strdup(o.actor ? o.actor : "liblodge");
-	l->who = (struct caller){ .tenant = l->tenant, .actor = l->actor };
+	l->caller = (struct caller){ .tenant = l->tenant, .actor = l->actor };
 	if (!l->tenant || !l->actor) {
 		lodge_close(l);
 		return err_sys(&last, ENOMEM, "lodge");

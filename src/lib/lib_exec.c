@@ -95,7 +95,7 @@ int lib_put_run(struct lodge *l, const struct session_ref *ref, struct exec_opts
 	struct guest_exec_output o = { 0 };
 
 	want->stdin_open = input != NULL;
-	if (exec_start(l->engine, &l->who, ref, want, &x, &last_outcome, &last) < 0 ||
+	if (exec_start(l->engine, &l->caller, ref, want, &x, &last_outcome, &last) < 0 ||
 	    exec_finish(x, input, input_len, &o, &last) < 0)
 		return -1;
 	return make_result(x, &o, ret);
@@ -134,7 +134,7 @@ PUBLIC int lodge_exec_start(struct lodge *l, const struct lodge_ref *ref,
 	if (c.input)
 		return err_set(&last, ERR_INVALID, "input: only for lodge_run()");
 	want = opts_of(&c);
-	if (exec_start(l->engine, &l->who, &r, &want, &x, &last_outcome, &last) < 0)
+	if (exec_start(l->engine, &l->caller, &r, &want, &x, &last_outcome, &last) < 0)
 		return -1;
 	*ret = (struct lodge_exec *)x;
 	return 0;
@@ -146,7 +146,7 @@ PUBLIC int lodge_exec_open(struct lodge *l, const char *exec_id, struct lodge_ex
 
 	if (!exec_id)
 		return err_set(&last, ERR_INVALID, "exec_id: missing");
-	if (exec_open(l->engine, &l->who, exec_id, &x, &last) < 0)
+	if (exec_open(l->engine, &l->caller, exec_id, &x, &last) < 0)
 		return -1;
 	*ret = (struct lodge_exec *)x;
 	return 0;
@@ -178,7 +178,7 @@ PUBLIC int lodge_exec_list(struct lodge *l, const struct lodge_ref *ref, int64_t
 	struct session_ref r;
 
 	if (lib_get_ref(ref, &r) < 0 ||
-	    exec_list(l->engine, &l->who, &r, lib_get_page(after, limit), &list, &last) < 0)
+	    exec_list(l->engine, &l->caller, &r, lib_get_page(after, limit), &list, &last) < 0)
 		return -1;
 	return lib_put_execs(&list, ret);
 }

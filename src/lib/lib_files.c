@@ -59,7 +59,7 @@ static struct at *at_new(struct lodge *l, const struct lodge_ref *ref, const cha
 		err_sys(&last, ENOMEM, "%s", path);
 		return NULL;
 	}
-	if (side_conn_open(l->engine, &l->who, &r, true, &a->loan, &last_outcome, &last) < 0)
+	if (side_conn_open(l->engine, &l->caller, &r, true, &a->loan, &last_outcome, &last) < 0)
 		return NULL;
 	a->sb = side_conn_sandbox(a->loan);
 	a->user = side_conn_template(a->loan)->user;

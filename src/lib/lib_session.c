@@ -75,7 +75,7 @@ static int enter(struct lodge *l, const struct lodge_want *w, const struct templ
 	    convert_end("on_expire", w->on_expire, &want.on_expire) < 0)
 		return -1;
 	want.keys = keys;
-	if (session_enter(l->engine, &l->who, &want, &how, &last) < 0)
+	if (session_enter(l->engine, &l->caller, &want, &how, &last) < 0)
 		return -1;
 	return lib_put_entered(&how, ret);
 }
@@ -102,7 +102,7 @@ PUBLIC int lodge_get(struct lodge *l, const struct lodge_ref *ref, struct lodge_
 	struct store_session s = { 0 };
 	struct session_ref r;
 
-	if (lib_get_ref(ref, &r) < 0 || session_get(l->engine, &l->who, &r, &s, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || session_get(l->engine, &l->caller, &r, &s, &last) < 0)
 		return -1;
 	return lib_put_session(&s, ret);
 }
@@ -131,7 +131,7 @@ PUBLIC int lodge_is_valid(struct lodge *l, const struct lodge_ref *ref)
 {
 	struct session_ref r;
 
-	return lib_get_ref(ref, &r) == 0 && session_is_valid(l->engine, &l->who, &r);
+	return lib_get_ref(ref, &r) == 0 && session_is_valid(l->engine, &l->caller, &r);
 }
 
 PUBLIC int lodge_tombstone_get(struct lodge *l, const struct lodge_ref *ref,
@@ -140,7 +140,7 @@ PUBLIC int lodge_tombstone_get(struct lodge *l, const struct lodge_ref *ref,
 	struct store_tombstone t;
 	struct session_ref r;
 
-	if (lib_get_ref(ref, &r) < 0 || session_tombstone(l->engine, &l->who, &r, &t, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || session_tombstone(l->engine, &l->caller, &r, &t, &last) < 0)
 		return -1;
 	return lib_put_tombstone(&t, ret);
 }
@@ -151,7 +151,7 @@ PUBLIC int lodge_durable(struct lodge *l, const struct lodge_ref *ref, int *ret)
 	bool durable;
 
 	if (lib_get_ref(ref, &r) < 0 ||
-	    session_is_durable(l->engine, &l->who, &r, &durable, &last) < 0)
+	    session_is_durable(l->engine, &l->caller, &r, &durable, &last) < 0)
 		return -1;
 	*ret = durable;
 	return 0;
@@ -163,7 +163,7 @@ PUBLIC int lodge_stats_get(struct lodge *l, const struct lodge_ref *ref, struct 
 	struct keeper_stats s;
 	struct session_ref r;
 
-	if (lib_get_ref(ref, &r) < 0 || session_stats(l->engine, &l->who, &r, &s, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || session_stats(l->engine, &l->caller, &r, &s, &last) < 0)
 		return -1;
 	stats = box_new(sizeof(*stats), NULL);
 	if (!stats)
@@ -187,7 +187,7 @@ PUBLIC int lodge_probe(struct lodge *l, const struct lodge_ref *ref, int64_t dea
 	struct session_ref r;
 
 	if (lib_get_ref(ref, &r) < 0 ||
-	    session_probe(l->engine, &l->who, &r, deadline_ms, &p, &last) < 0)
+	    session_probe(l->engine, &l->caller, &r, deadline_ms, &p, &last) < 0)
 		return -1;
 	return lib_put_probed(&p, ret);
 }
@@ -201,7 +201,7 @@ PUBLIC int lodge_extend(struct lodge *l, const struct lodge_ref *ref, int64_t ms
 	struct session_ref r;
 
 	if (lib_get_ref(ref, &r) < 0 ||
-	    session_extend(l->engine, &l->who, &r, ms, if_version, &s, &last) < 0)
+	    session_extend(l->engine, &l->caller, &r, ms, if_version, &s, &last) < 0)
 		return -1;
 	return lib_put_session(&s, ret);
 }
@@ -211,7 +211,7 @@ PUBLIC int lodge_activity(struct lodge *l, const struct lodge_ref *ref, struct l
 	struct store_session s = { 0 };
 	struct session_ref r;
 
-	if (lib_get_ref(ref, &r) < 0 || session_activity(l->engine, &l->who, &r, &s, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || session_activity(l->engine, &l->caller, &r, &s, &last) < 0)
 		return -1;
 	return lib_put_session(&s, ret);
 }
@@ -233,7 +233,7 @@ static int change(struct lodge *l, const struct session_ref *ref, const struct l
 
 	if (convert_end("on_idle", p->on_idle, &on_idle) < 0 ||
 	    convert_end("on_expire", p->on_expire, &on_expire) < 0 ||
-	    session_change(l->engine, &l->who, ref, &patch, &s, &last) < 0)
+	    session_change(l->engine, &l->caller, ref, &patch, &s, &last) < 0)
 		return -1;
 	return lib_put_session(&s, ret);
 }
@@ -257,7 +257,7 @@ PUBLIC int lodge_change(struct lodge *l, const struct lodge_ref *ref,
 }
 
 /* Calls that take a version and return the record. */
-typedef int move_fn(struct engine *e, const struct caller *who, const struct session_ref *ref,
+typedef int move_fn(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		    int64_t if_version, struct store_session *ret, struct err *err);
 
 static int change_state(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,
@@ -266,7 +266,7 @@ static int change_state(struct lodge *l, const struct lodge_ref *ref, int64_t if
 	struct store_session s = { 0 };
 	struct session_ref r;
 
-	if (lib_get_ref(ref, &r) < 0 || fn(l->engine, &l->who, &r, if_version, &s, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || fn(l->engine, &l->caller, &r, if_version, &s, &last) < 0)
 		return -1;
 	return lib_put_session(&s, ret);
 }
@@ -308,7 +308,7 @@ PUBLIC int lodge_resume(struct lodge *l, const struct lodge_ref *ref, int64_t if
 	struct session_ref r;
 
 	if (lib_get_ref(ref, &r) < 0 ||
-	    session_resume(l->engine, &l->who, &r, if_version, &how, &last) < 0)
+	    session_resume(l->engine, &l->caller, &r, if_version, &how, &last) < 0)
 		return -1;
 	return lib_put_entered(&how, ret);
 }
@@ -325,7 +325,7 @@ PUBLIC int lodge_destroy(struct lodge *l, const struct lodge_ref *ref, const cha
 	struct session_ref r;
 
 	if (lib_get_ref(ref, &r) < 0 ||
-	    session_destroy(l->engine, &l->who, &r, &because, &t, &last) < 0)
+	    session_destroy(l->engine, &l->caller, &r, &because, &t, &last) < 0)
 		return -1;
 	return lib_put_tombstone(&t, ret);
 }
@@ -348,7 +348,7 @@ PUBLIC int lodge_cleanup(struct lodge *l, const char *user, struct lodge_cleaned
 	struct session_cleanup c = { 0 };
 	struct cleaned_box *b;
 
-	if (session_cleanup(l->engine, &l->who, user, &c, &last) < 0)
+	if (session_cleanup(l->engine, &l->caller, user, &c, &last) < 0)
 		return -1;
 	b = ret ? box_new(sizeof(*b) + (c.ndestroyed + c.nfailed) * sizeof(b->ids[0]),
 			  cleaned_box_fini)

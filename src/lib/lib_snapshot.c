@@ -22,7 +22,7 @@ PUBLIC int lodge_snapshot_take(struct lodge *l, const struct lodge_ref *ref, con
 	struct session_ref r;
 
 	if (lib_get_ref(ref, &r) < 0 ||
-	    session_snapshot(l->engine, &l->who, &r, &want, &s, &last) < 0)
+	    session_snapshot(l->engine, &l->caller, &r, &want, &s, &last) < 0)
 		return -1;
 	return lib_put_snapshot(&s, ret);
 }
@@ -31,7 +31,7 @@ PUBLIC int lodge_snapshot_get(struct lodge *l, const char *id, struct lodge_snap
 {
 	struct store_snapshot s;
 
-	if (check_id(id) < 0 || snapshot_get(l->engine, &l->who, id, &s, &last) < 0)
+	if (check_id(id) < 0 || snapshot_get(l->engine, &l->caller, id, &s, &last) < 0)
 		return -1;
 	return lib_put_snapshot(&s, ret);
 }
@@ -43,7 +43,7 @@ PUBLIC int lodge_snapshot_list(struct lodge *l, const struct lodge_ref *ref, int
 	struct session_ref r;
 
 	if ((ref && lib_get_ref(ref, &r) < 0) ||
-	    snapshot_list(l->engine, &l->who, ref ? &r : NULL, lib_get_page(after, limit), &list,
+	    snapshot_list(l->engine, &l->caller, ref ? &r : NULL, lib_get_page(after, limit), &list,
 			  &last) < 0)
 		return -1;
 	return lib_put_snapshots(&list, ret);
@@ -51,12 +51,12 @@ PUBLIC int lodge_snapshot_list(struct lodge *l, const struct lodge_ref *ref, int
 
 PUBLIC int lodge_snapshot_remove(struct lodge *l, const char *id)
 {
-	return check_id(id) < 0 ? -1 : snapshot_remove(l->engine, &l->who, id, &last);
+	return check_id(id) < 0 ? -1 : snapshot_remove(l->engine, &l->caller, id, &last);
 }
 
 PUBLIC int lodge_snapshot_export(struct lodge *l, const char *id, int fd)
 {
-	return check_id(id) < 0 ? -1 : snapshot_export(l->engine, &l->who, id, fd, &last);
+	return check_id(id) < 0 ? -1 : snapshot_export(l->engine, &l->caller, id, fd, &last);
 }
 
 PUBLIC int lodge_snapshot_import(struct lodge *l, const char *template_name, const char *name,
@@ -64,7 +64,7 @@ PUBLIC int lodge_snapshot_import(struct lodge *l, const char *template_name, con
 {
 	struct store_snapshot s;
 
-	if (snapshot_import(l->engine, &l->who, template_name ? template_name : "host", name, fd,
+	if (snapshot_import(l->engine, &l->caller, template_name ? template_name : "host", name, fd,
 			    &s, &last) < 0)
 		return -1;
 	return lib_put_snapshot(&s, ret);
@@ -82,7 +82,7 @@ PUBLIC int lodge_fork(struct lodge *l, const struct lodge_ref *ref, const char *
 	list.items = calloc(count ? count : 1, sizeof(*list.items));
 	if (!list.items)
 		return err_sys(&last, ENOMEM, "fork");
-	if (session_fork(l->engine, &l->who, &r, snapshot, count, b, list.items, &last) < 0) {
+	if (session_fork(l->engine, &l->caller, &r, snapshot, count, b, list.items, &last) < 0) {
 		free(list.items);
 		return -1;
 	}
@@ -96,7 +96,7 @@ PUBLIC int lodge_rollback(struct lodge *l, const struct lodge_ref *ref, const ch
 	struct session_ref r;
 
 	if (lib_get_ref(ref, &r) < 0 || check_id(snapshot) < 0 ||
-	    session_rollback(l->engine, &l->who, &r, snapshot, if_version, &s, &last) < 0)
+	    session_rollback(l->engine, &l->caller, &r, snapshot, if_version, &s, &last) < 0)
 		return -1;
 	return lib_put_session(&s, ret);
 }

@@ -35,7 +35,7 @@ PUBLIC int lodge_thread_enter(struct lodge *l, const struct lodge_thread *thread
 
 	forget_last();
 	if (TAKE(lodge_thread, thread, &t) < 0 ||
-	    thread_enter(l->engine, &l->who, &l->threads, t.user, t.thread, t.idle_minutes, &how,
+	    thread_enter(l->engine, &l->caller, &l->threads, t.user, t.thread, t.idle_minutes, &how,
 			 &last) < 0)
 		return -1;
 	return lib_put_entered(&how, ret);
@@ -65,7 +65,7 @@ static struct side_conn *open_side_conn(struct lodge *l, const struct lodge_ref 
 
 	forget_last();
 	if (lib_get_ref(ref, &r) < 0 ||
-	    side_conn_open(l->engine, &l->who, &r, true, &loan, &last_outcome, &last) < 0)
+	    side_conn_open(l->engine, &l->caller, &r, true, &loan, &last_outcome, &last) < 0)
 		return NULL;
 	return loan;
 }

@@ -44,11 +44,11 @@ struct exec_opts {
 /* Starts an exec, and resumes the session if it is hibernated (*ret_outcome, may be NULL). With
  * an idempotency key that was used before: a handle on that exec. Returns when it runs or could
  * not be started. */
-int exec_start(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int exec_start(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 	       const struct exec_opts *opts, struct exec_handle **ret,
 	       enum session_outcome *ret_outcome, struct err *err);
 /* One that was started before, by whichever engine; also one that ended long ago. */
-int exec_open(struct engine *e, const struct caller *who, const char *exec_id,
+int exec_open(struct engine *e, const struct caller *caller, const char *exec_id,
 	      struct exec_handle **ret, struct err *err);
 void exec_close(struct exec_handle *x); /* the exec keeps running; NULL is allowed */
 DEFINE_AUTO(struct exec_handle *, exec_close);
@@ -95,7 +95,7 @@ int exec_offer_stdin(struct exec_handle *x, const void *data, size_t len, size_t
 int exec_signal(struct exec_handle *x, int signo, enum agent_scope scope, struct err *err);
 int exec_resize(struct exec_handle *x, uint32_t rows, uint32_t cols, struct err *err);
 
-int exec_list(struct engine *e, const struct caller *who, const struct session_ref *session,
+int exec_list(struct engine *e, const struct caller *caller, const struct session_ref *session,
 	      struct store_page page, struct store_exec_list *ret, struct err *err);
 
 /* exec_feed_stdin() with `input` (NULL: nothing), then waits for its end and hands out both
@@ -103,7 +103,7 @@ int exec_list(struct engine *e, const struct caller *who, const struct session_r
 int exec_finish(struct exec_handle *x, const void *input, size_t input_len,
 		struct guest_exec_output *ret, struct err *err);
 /* exec_start() and exec_finish(); `input` may be NULL. */
-int exec_run(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int exec_run(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 	     const struct exec_opts *opts, const void *input, size_t input_len,
 	     struct guest_exec_output *ret, struct err *err);
 

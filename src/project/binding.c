@@ -35,14 +35,14 @@ int binding_of_copy(const char *user, const char *project, struct store_binding 
 	return 0;
 }
 
-int binding_find_session(struct engine *e, const struct caller *who,
+int binding_find_session(struct engine *e, const struct caller *caller,
 			 const struct store_binding *key, char ret[STORE_ID], struct err *err)
 {
 	struct store_session s = { 0 };
 	int r = err_set(err, ERR_NOT_FOUND, "no session with %s '%s'", key->kind, key->key);
 
 	WITH_STORE(e, st)
-	r = store_session_find(st, who->tenant, key, &s, err);
+	r = store_session_find(st, caller->tenant, key, &s, err);
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	snprintf(ret, STORE_ID, "%s", r < 0 ? "" : s.id);

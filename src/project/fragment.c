@@ -29,7 +29,7 @@ static int fragment_not_found(const char *fragment, struct err *err)
 	return err_set(err, ERR_NOT_FOUND, "Fragment not found: %.100s", fragment);
 }
 
-int fragment_find(struct engine *e, const struct caller *who, const char *project,
+int fragment_find(struct engine *e, const struct caller *caller, const char *project,
 		  const char *fragment, struct store_fragment *ret, struct err *err)
 {
 	struct store_fragment f;
@@ -38,7 +38,7 @@ int fragment_find(struct engine *e, const struct caller *who, const char *projec
 	if (!fragment || !*fragment || strlen(fragment) >= STORE_ID)
 		return fragment_not_found(fragment ? fragment : "", err);
 	WITH_STORE(e, st)
-	r = store_fragment_get(st, who->tenant, fragment, &f, err);
+	r = store_fragment_get(st, caller->tenant, fragment, &f, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? fragment_not_found(fragment, err) : -1;
 	if (strcmp(f.project, project) != 0)
@@ -48,37 +48,38 @@ int fragment_find(struct engine *e, const struct caller *who, const char *projec
 	return 0;
 }
 
-int fragment_load(struct engine *e, const struct caller *who, const char *fragment,
+int fragment_load(struct engine *e, const struct caller *caller, const char *fragment,
 		  struct store_file_list *ret, struct err *err)
 {
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = store_fragment_files(st, who->tenant, fragment, ret, err);
+	r = store_fragment_files(st, caller->tenant, fragment, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? fragment_not_found(fragment, err) : r;
 }
 
-int fragment_list(struct engine *e, const struct caller *who, const char *user, const char *project,
-		  struct store_page page, struct store_fragment_list *ret, struct err *err)
+int fragment_list(struct engine *e, const struct caller *caller, const char *user,
+		  const char *project, struct store_page page, struct store_fragment_list *ret,
+		  struct err *err)
 {
 	int r = -1;
 
-	if (project_access(e, who, user, project, PROJECT_VIEW, NULL, err) < 0)
+	if (project_access(e, caller, user, project, PROJECT_VIEW, NULL, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = store_fragment_list(st, who->tenant, project, page, ret, err);
+	r = store_fragment_list(st, caller->tenant, project, page, ret, err);
 	return r;
 }
 
-int fragment_get(struct engine *e, const struct caller *who, const char *user, const char *project,
-		 const char *fragment, struct store_fragment *ret,
+int fragment_get(struct engine *e, const struct caller *caller, const char *user,
+		 const char *project, const char *fragment, struct store_fragment *ret,
 		 struct store_file_list *ret_files, struct err *err)
 {
 	struct store_fragment f;
 
-	if (project_access(e, who, user, project, PROJECT_VIEW, NULL, err) < 0 ||
-	    fragment_find(e, who, project, fragment, &f, err) < 0 ||
-	    (ret_files && fragment_load(e, who, fragment, ret_files, err) < 0))
+	if (project_access(e, caller, user, project, PROJECT_VIEW, NULL, err) < 0 ||
+	    fragment_find(e, caller, project, fragment, &f, err) < 0 ||
+	    (ret_files && fragment_load(e, caller, fragment, ret_files, err) < 0))
 		return -1;
 	*ret = f;
 	return 0;
@@ -88,7 +89,7 @@ int fragment_get(struct engine *e, const struct caller *who, const char *user, c
 
 struct save { /* state of one fragment_add() */
 	struct engine *e;
-	const struct caller *who;
+	const struct caller *caller;
 	const char *user;
 	struct store_fragment f;
 	struct store_file_list files;
@@ -105,12 +106,12 @@ static int find_owner(struct save *s, const struct store_snapshot *snap, char re
 	struct store_session session;
 	struct store_tombstone t;
 
-	if (session_get(s->e, s->who, &ref, &session, err) == 0) {
+	if (session_get(s->e, s->caller, &ref, &session, err) == 0) {
 		memcpy(ret, session.user, STORE_USER);
 		store_session_fini(&session);
 		return 0;
 	}
-	if (session_tombstone(s->e, s->who, &ref, &t, err) < 0)
+	if (session_tombstone(s->e, s->caller, &ref, &t, err) < 0)
 		return -1;
 	memcpy(ret, t.user, STORE_USER);
 	return 0;
@@ -120,7 +121,7 @@ static int save_snapshot(struct save *s, const char *id, struct err *err)
 {
 	char owner[STORE_USER] = "";
 	struct store_snapshot snap;
-	int r = snapshot_get(s->e, s->who, id, &snap, err);
+	int r = snapshot_get(s->e, s->caller, id, &snap, err);
 
 	if (r == 0)
 		r = find_owner(s, &snap, owner, err);
@@ -137,13 +138,13 @@ static int save_copy(struct save *s, const char *session, struct err *err)
 	struct session_ref ref = { .id = session };
 	struct snapshot_opts opts = { .name = s->f.id };
 	struct store_snapshot snap;
-	int r = fragment_collect_files(s->e, s->who, session, &s->files, &s->skipped, &s->memory,
+	int r = fragment_collect_files(s->e, s->caller, session, &s->files, &s->skipped, &s->memory,
 				       err);
 
 	if (r <= 0)
 		return r;
 	/* too large for a record: take a snapshot of everything */
-	if (session_snapshot(s->e, s->who, &ref, &opts, &snap, err) < 0)
+	if (session_snapshot(s->e, s->caller, &ref, &opts, &snap, err) < 0)
 		return -1;
 	memcpy(s->f.snapshot, snap.id, sizeof(s->f.snapshot));
 	s->own_snapshot = true;
@@ -160,9 +161,9 @@ static int save_sandbox(struct save *s, struct err *err)
 	if (binding_of_copy(s->user, s->f.project, &key, err) < 0)
 		return -1;
 	/* not during a switch */
-	if (user_queue_enter(&ticket, s->e, s->who, s->user, err) < 0)
+	if (user_queue_enter(&ticket, s->e, s->caller, s->user, err) < 0)
 		return -1;
-	r = binding_find_session(s->e, s->who, &key, session, err);
+	r = binding_find_session(s->e, s->caller, &key, session, err);
 	if (r == 0 && !*session)
 		r = err_set(err, ERR_CONFLICT, "project %s has no sandbox to save from",
 			    s->f.project);
@@ -206,34 +207,38 @@ static int add_record(struct save *s, struct err *err)
 	if (r == 0)
 		return 0;
 	if (s->own_snapshot)
-		(void)snapshot_remove(s->e, s->who, s->f.snapshot, &ignored);
+		(void)snapshot_remove(s->e, s->caller, s->f.snapshot, &ignored);
 	return err->code == ERR_CONFLICT
 		       ? err_set(err, ERR_CONFLICT,
 				 "fragment %s already exists, or its project was deleted", s->f.id)
 		       : -1;
 }
 
-int fragment_add(struct engine *e, const struct caller *who, const char *user, const char *project,
-		 const struct fragment_opts *opts, struct fragment_add_result *ret, struct err *err)
+int fragment_add(struct engine *e, const struct caller *caller, const char *user,
+		 const char *project, const struct fragment_opts *opts,
+		 struct fragment_add_result *ret, struct err *err)
 {
-	struct save s = { .e = e, .who = who, .user = user, .f = { .created_at = engine_now(e) } };
+	struct save s = {
+		.e = e, .caller = caller, .user = user, .f = { .created_at = engine_now(e) }
+	};
 	auto_call(store_file_list_fini) struct store_file_list *files = &s.files;
 	bool has_id = opts->id && *opts->id;
 	int r;
 
 	(void)files;
 	if (parse_opts(&s, opts, err) < 0 ||
-	    project_access(e, who, user, project, PROJECT_SAVE, NULL, err) < 0)
+	    project_access(e, caller, user, project, PROJECT_SAVE, NULL, err) < 0)
 		return -1;
-	snprintf(s.f.tenant, sizeof(s.f.tenant), "%s", who->tenant);
+	snprintf(s.f.tenant, sizeof(s.f.tenant), "%s", caller->tenant);
 	snprintf(s.f.project, sizeof(s.f.project), "%s", project);
 	snprintf(s.f.title, sizeof(s.f.title), "%s", opts->title ? opts->title : "");
 	if (has_id)
 		snprintf(s.f.id, sizeof(s.f.id), "%s", opts->id);
 	else if (id_generate("frg_", s.f.id, err) < 0)
 		return -1;
-	r = collect(&s, opts, err) < 0 || user_ensure(e, who, user, err) < 0 ? -1
-									     : add_record(&s, err);
+	r = collect(&s, opts, err) < 0 || user_ensure(e, caller, user, err) < 0
+		    ? -1
+		    : add_record(&s, err);
 	mem_gate_leave(&s.memory);
 	if (r < 0)
 		return -1;
@@ -245,31 +250,31 @@ int fragment_add(struct engine *e, const struct caller *who, const char *user, c
 
 /* A snapshot that save_copy() took has the fragment's id as its name; any other belongs to the
  * caller. */
-static void delete_own_snapshot(struct engine *e, const struct caller *who,
+static void delete_own_snapshot(struct engine *e, const struct caller *caller,
 				const struct store_fragment *f)
 {
 	struct store_snapshot snap;
 	struct err ignored;
 
-	if (*f->snapshot && snapshot_get(e, who, f->snapshot, &snap, &ignored) == 0 &&
+	if (*f->snapshot && snapshot_get(e, caller, f->snapshot, &snap, &ignored) == 0 &&
 	    strcmp(snap.name, f->id) == 0)
-		(void)snapshot_remove(e, who, f->snapshot, &ignored);
+		(void)snapshot_remove(e, caller, f->snapshot, &ignored);
 }
 
-int fragment_remove(struct engine *e, const struct caller *who, const char *user,
+int fragment_remove(struct engine *e, const struct caller *caller, const char *user,
 		    const char *project, const char *fragment, struct err *err)
 {
 	struct store_fragment f;
 	int r = -1;
 
-	if (project_access(e, who, user, project, PROJECT_DELETE, NULL, err) < 0 ||
-	    fragment_find(e, who, project, fragment, &f, err) < 0)
+	if (project_access(e, caller, user, project, PROJECT_DELETE, NULL, err) < 0 ||
+	    fragment_find(e, caller, project, fragment, &f, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = store_fragment_remove(st, who->tenant, f.id, err);
+	r = store_fragment_remove(st, caller->tenant, f.id, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? fragment_not_found(f.id, err) : -1;
 	hook_crash("fragment:removed");
-	delete_own_snapshot(e, who, &f);
+	delete_own_snapshot(e, caller, &f);
 	return 0;
 }

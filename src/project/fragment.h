@@ -5,9 +5,9 @@
 #include "project/project.h"
 
 /* Loads the fragment, which must belong to the project. */
-int fragment_find(struct engine *e, const struct caller *who, const char *project,
+int fragment_find(struct engine *e, const struct caller *caller, const char *project,
 		  const char *fragment, struct store_fragment *ret, struct err *err);
-int fragment_load(struct engine *e, const struct caller *who, const char *fragment,
+int fragment_load(struct engine *e, const struct caller *caller, const char *fragment,
 		  struct store_file_list *ret, struct err *err);
 
 #endif

@@ -125,7 +125,7 @@ static int verify(const struct side_conn *conn, const struct store_file_list *fi
 	return files->count > 0 ? verify_file(conn, &files->items[files->count - 1], err) : 0;
 }
 
-static int unpack(struct engine *e, const struct caller *who, const char *session,
+static int unpack(struct engine *e, const struct caller *caller, const char *session,
 		  const struct store_file_list *files, struct reading *r, struct err *err)
 {
 	auto_call(side_conn_close) struct side_conn *conn = NULL;
@@ -133,7 +133,7 @@ static int unpack(struct engine *e, const struct caller *who, const char *sessio
 	const struct template *t;
 	char dir[AGENT_PATH_MAX];
 
-	if (side_conn_open(e, who, &ref, true, &conn, NULL, err) < 0 ||
+	if (side_conn_open(e, caller, &ref, true, &conn, NULL, err) < 0 ||
 	    make_path(conn, ".", dir, err) < 0)
 		return -1;
 	t = side_conn_template(conn);
@@ -144,7 +144,7 @@ static int unpack(struct engine *e, const struct caller *who, const char *sessio
 	return verify(conn, files, err);
 }
 
-int fragment_restore_files(struct engine *e, const struct caller *who, const char *session,
+int fragment_restore_files(struct engine *e, const struct caller *caller, const char *session,
 			   const struct store_file_list *files,
 			   const struct restore_progress *progress, struct err *err)
 {
@@ -155,7 +155,7 @@ int fragment_restore_files(struct engine *e, const struct caller *who, const cha
 		return 0;
 	if (make_archive(files, engine_now(e), &r, err) < 0)
 		return -1;
-	done = unpack(e, who, session, files, &r, err);
+	done = unpack(e, caller, session, files, &r, err);
 	close(r.fd);
 	return done;
 }
@@ -265,7 +265,7 @@ static int read_all(struct collect *c, struct err *err)
 	return 0;
 }
 
-int fragment_collect_files(struct engine *e, const struct caller *who, const char *session,
+int fragment_collect_files(struct engine *e, const struct caller *caller, const char *session,
 			   struct store_file_list *ret, unsigned *ret_skipped,
 			   struct gate_ticket *memory, struct err *err)
 {
@@ -278,7 +278,7 @@ int fragment_collect_files(struct engine *e, const struct caller *who, const cha
 	c.list.items = calloc(STORE_FILES_MAX, sizeof(*c.list.items));
 	if (!c.list.items)
 		return err_sys(err, ENOMEM, "files");
-	if (side_conn_open(e, who, &ref, true, &conn, NULL, err) < 0)
+	if (side_conn_open(e, caller, &ref, true, &conn, NULL, err) < 0)
 		return -1;
 	c.conn = conn;
 	r = list_all(&c, err);

@@ -36,7 +36,7 @@ static int add_project(struct store *st, const char *user, struct store_project 
 	return store_project_add(st, p, err);
 }
 
-int project_add(struct engine *e, const struct caller *who, const char *user,
+int project_add(struct engine *e, const struct caller *caller, const char *user,
 		const struct project_opts *opts, struct store_project *ret, struct err *err)
 {
 	struct store_project p = { .created_at = engine_now(e) };
@@ -48,7 +48,7 @@ int project_add(struct engine *e, const struct caller *who, const char *user,
 	    name_check("name", opts->name, sizeof(p.name), err) < 0 ||
 	    (has_team && name_check_id("team", opts->team, sizeof(p.team), err) < 0))
 		return -1;
-	snprintf(p.tenant, sizeof(p.tenant), "%s", who->tenant);
+	snprintf(p.tenant, sizeof(p.tenant), "%s", caller->tenant);
 	snprintf(p.name, sizeof(p.name), "%s", opts->name);
 	snprintf(p.owner, sizeof(p.owner), "%s", user);
 	snprintf(p.team, sizeof(p.team), "%s", opts->team ? opts->team : "");
@@ -56,7 +56,7 @@ int project_add(struct engine *e, const struct caller *who, const char *user,
 		snprintf(p.id, sizeof(p.id), "%s", opts->id);
 	else if (id_generate("prj_", p.id, err) < 0)
 		return -1;
-	if (user_ensure(e, who, user, err) < 0)
+	if (user_ensure(e, caller, user, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
 	r = add_project(st, user, &p, err);
@@ -66,13 +66,13 @@ int project_add(struct engine *e, const struct caller *who, const char *user,
 	return 0;
 }
 
-int project_get(struct engine *e, const struct caller *who, const char *user, const char *project,
-		struct store_project *ret, struct err *err)
+int project_get(struct engine *e, const struct caller *caller, const char *user,
+		const char *project, struct store_project *ret, struct err *err)
 {
-	return project_access(e, who, user, project, PROJECT_VIEW, ret, err);
+	return project_access(e, caller, user, project, PROJECT_VIEW, ret, err);
 }
 
-int project_list(struct engine *e, const struct caller *who, const char *user,
+int project_list(struct engine *e, const struct caller *caller, const char *user,
 		 struct store_page page, struct store_project_list *ret, struct err *err)
 {
 	int r = -1;
@@ -80,7 +80,7 @@ int project_list(struct engine *e, const struct caller *who, const char *user,
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = store_project_list(st, who->tenant, user, page, ret, err);
+	r = store_project_list(st, caller->tenant, user, page, ret, err);
 	return r;
 }
 
@@ -100,7 +100,7 @@ static bool is_copy(const struct store_session *s)
 	return false;
 }
 
-static int delete_copy(struct engine *e, const struct caller *who, const struct store_session *s,
+static int delete_copy(struct engine *e, const struct caller *caller, const struct store_session *s,
 		       void *arg, struct err *err)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED,
@@ -112,25 +112,25 @@ static int delete_copy(struct engine *e, const struct caller *who, const struct 
 	(void)arg;
 	if (!is_copy(s))
 		return 0;
-	user_queue_join(&ticket, e, who, s->user); /* not in the middle of a switch */
-	r = session_destroy(e, who, &ref, &why, NULL, err);
+	user_queue_join(&ticket, e, caller, s->user); /* not in the middle of a switch */
+	r = session_destroy(e, caller, &ref, &why, NULL, err);
 	user_queue_leave(&ticket);
 	return r;
 }
 
 /* Deletes the working copies of all users. Other sessions that name the project stay. */
-static int delete_copies(struct engine *e, const struct caller *who, const char *project,
+static int delete_copies(struct engine *e, const struct caller *caller, const char *project,
 			 struct err *err)
 {
-	struct store_session_filter f = { .tenant = who->tenant, .project = project };
+	struct store_session_filter f = { .tenant = caller->tenant, .project = project };
 
-	return session_walk(e, who, &f, delete_copy, NULL, err);
+	return session_walk(e, caller, &f, delete_copy, NULL, err);
 }
 
 /* Deletes fragments that refer to a snapshot one by one, because fragment_remove() may have to
  * delete the snapshot too. */
-static int delete_snapshot_fragments(struct engine *e, const struct caller *who, const char *user,
-				     const char *project, struct err *err)
+static int delete_snapshot_fragments(struct engine *e, const struct caller *caller,
+				     const char *user, const char *project, struct err *err)
 {
 	struct store_page page = { .limit = 100 };
 	int r = 0;
@@ -138,35 +138,35 @@ static int delete_snapshot_fragments(struct engine *e, const struct caller *who,
 	do {
 		struct store_fragment_list l = { 0 };
 
-		r = fragment_list(e, who, user, project, page, &l, err);
+		r = fragment_list(e, caller, user, project, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			if (*l.items[i].snapshot)
-				r = fragment_remove(e, who, user, project, l.items[i].id, err);
+				r = fragment_remove(e, caller, user, project, l.items[i].id, err);
 		page.after = l.next;
 		store_fragment_list_fini(&l);
 	} while (r == 0 && page.after);
 	return r;
 }
 
-int project_remove(struct engine *e, const struct caller *who, const char *user,
+int project_remove(struct engine *e, const struct caller *caller, const char *user,
 		   const char *project, struct err *err)
 {
 	struct store_project p;
 	int r = -1;
 
-	if (project_access(e, who, user, project, PROJECT_DELETE, &p, err) < 0)
+	if (project_access(e, caller, user, project, PROJECT_DELETE, &p, err) < 0)
 		return -1;
 	/* the record is deleted last, so that an interrupted call can be repeated */
-	if (delete_copies(e, who, p.id, err) < 0)
+	if (delete_copies(e, caller, p.id, err) < 0)
 		return -1;
 	hook_crash("project:ended");
-	if (delete_snapshot_fragments(e, who, user, p.id, err) < 0)
+	if (delete_snapshot_fragments(e, caller, user, p.id, err) < 0)
 		return -1;
 	hook_crash("project:dropped");
 	WITH_STORE(e, st)
-	r = store_project_remove(st, who->tenant, p.id, err);
+	r = store_project_remove(st, caller->tenant, p.id, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
 	hook_crash("project:removed");
-	return delete_copies(e, who, p.id, err); /* those of switches that ran meanwhile */
+	return delete_copies(e, caller, p.id, err); /* those of switches that ran meanwhile */
 }

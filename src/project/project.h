@@ -38,16 +38,16 @@ struct project_opts {
 	const char *name;
 	const char *team; /* NULL: none. The user becomes OWNER of a new team. */
 };
-int project_add(struct engine *e, const struct caller *who, const char *user,
+int project_add(struct engine *e, const struct caller *caller, const char *user,
 		const struct project_opts *opts, struct store_project *ret, struct err *err);
 /* Allowed for the owner and every member of the team. */
-int project_get(struct engine *e, const struct caller *who, const char *user, const char *project,
-		struct store_project *ret, struct err *err);
-int project_list(struct engine *e, const struct caller *who, const char *user,
+int project_get(struct engine *e, const struct caller *caller, const char *user,
+		const char *project, struct store_project *ret, struct err *err);
+int project_list(struct engine *e, const struct caller *caller, const char *user,
 		 struct store_page page, struct store_project_list *ret, struct err *err);
 /* Deletes the project, its fragments and the working copies of all users. Allowed for the owner,
  * and for OWNER and ADMIN of the team. */
-int project_remove(struct engine *e, const struct caller *who, const char *user,
+int project_remove(struct engine *e, const struct caller *caller, const char *user,
 		   const char *project, struct err *err);
 
 /* ---- teams ------------------------------------------------------------------------------- */
@@ -64,13 +64,13 @@ enum team_role team_role_find(const char *name);
 
 /* `by` is the calling end user: an OWNER, or an ADMIN unless an OWNER is added, changed or removed.
  * NULL: the application itself, which has all rights. */
-int team_put(struct engine *e, const struct caller *who, const char *by, const char *team,
+int team_put(struct engine *e, const struct caller *caller, const char *by, const char *team,
 	     const char *user, enum team_role role, struct err *err);
 /* Every member may remove themselves. ret_was, the former role, may be NULL. */
-int team_remove(struct engine *e, const struct caller *who, const char *by, const char *team,
+int team_remove(struct engine *e, const struct caller *caller, const char *by, const char *team,
 		const char *user, enum team_role *ret_was, struct err *err);
 /* Sorted by user. Allowed for members; for others the list is empty. */
-int team_list(struct engine *e, const struct caller *who, const char *by, const char *team,
+int team_list(struct engine *e, const struct caller *caller, const char *by, const char *team,
 	      struct store_member_list *ret, struct err *err);
 
 /* ---- fragments --------------------------------------------------------------------------- */
@@ -97,18 +97,19 @@ struct fragment_add_result {
 	unsigned skipped; /* from_sandbox: links and names that are not UTF-8 */
 };
 /* Not allowed for VIEWER. */
-int fragment_add(struct engine *e, const struct caller *who, const char *user, const char *project,
-		 const struct fragment_opts *opts, struct fragment_add_result *ret,
-		 struct err *err);
+int fragment_add(struct engine *e, const struct caller *caller, const char *user,
+		 const char *project, const struct fragment_opts *opts,
+		 struct fragment_add_result *ret, struct err *err);
 /* Newest first. */
-int fragment_list(struct engine *e, const struct caller *who, const char *user, const char *project,
-		  struct store_page page, struct store_fragment_list *ret, struct err *err);
+int fragment_list(struct engine *e, const struct caller *caller, const char *user,
+		  const char *project, struct store_page page, struct store_fragment_list *ret,
+		  struct err *err);
 /* ret_files may be NULL; free it with store_file_list_fini(). */
-int fragment_get(struct engine *e, const struct caller *who, const char *user, const char *project,
-		 const char *fragment, struct store_fragment *ret,
+int fragment_get(struct engine *e, const struct caller *caller, const char *user,
+		 const char *project, const char *fragment, struct store_fragment *ret,
 		 struct store_file_list *ret_files, struct err *err);
 /* Needs the right to delete the project. Working copies created from the fragment stay. */
-int fragment_remove(struct engine *e, const struct caller *who, const char *user,
+int fragment_remove(struct engine *e, const struct caller *caller, const char *user,
 		    const char *project, const char *fragment, struct err *err);
 /* As fragment_opts.files: base64 if the content is not UTF-8, has control characters, or would be
  * read back as base64. */
@@ -126,10 +127,10 @@ struct user_info {
 };
 void user_info_fini(struct user_info *i);
 /* NULL: unchanged. */
-int user_set(struct engine *e, const struct caller *who, const char *user, const char *name,
+int user_set(struct engine *e, const struct caller *caller, const char *user, const char *name,
 	     const char *email, struct err *err);
 /* For a user that has sessions but no record, only the id is set. */
-int user_get(struct engine *e, const struct caller *who, const char *user, struct user_info *ret,
+int user_get(struct engine *e, const struct caller *caller, const char *user, struct user_info *ret,
 	     struct err *err);
 
 #endif

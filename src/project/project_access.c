@@ -35,7 +35,7 @@ static int check_access(struct store *st, const char *tenant, const char *user, 
 	return err_set(err, ERR_DENIED, "Access denied to this project");
 }
 
-int project_access(struct engine *e, const struct caller *who, const char *user,
+int project_access(struct engine *e, const struct caller *caller, const char *user,
 		   const char *project, enum project_right right, struct store_project *ret,
 		   struct err *err)
 {
@@ -47,7 +47,7 @@ int project_access(struct engine *e, const struct caller *who, const char *user,
 	if (!project || !*project || strlen(project) >= STORE_ID)
 		return project_not_found(err);
 	WITH_STORE(e, st)
-	r = check_access(st, who->tenant, user, project, right, &p, err);
+	r = check_access(st, caller->tenant, user, project, right, &p, err);
 	if (r == 0 && ret)
 		*ret = p;
 	return r;

@@ -8,7 +8,7 @@ int project_not_found(struct err *err); /* always -1 */
 
 enum project_right { PROJECT_VIEW, PROJECT_SAVE, PROJECT_DELETE };
 /* Loads the project if the user has this right on it. ret may be NULL. */
-int project_access(struct engine *e, const struct caller *who, const char *user,
+int project_access(struct engine *e, const struct caller *caller, const char *user,
 		   const char *project, enum project_right right, struct store_project *ret,
 		   struct err *err);
 

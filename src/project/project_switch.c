@@ -26,7 +26,7 @@ DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 
 struct switch_job { /* state of one switch; its user's queue is held */
 	struct engine *e;
-	const struct caller *who;
+	const struct caller *caller;
 	const struct switch_opts *opts;
 	struct store_binding copy; /* key of the working copy */
 	bool has_fragment, loaded;
@@ -70,7 +70,7 @@ static int load_fragment(struct switch_job *m, struct err *err)
 		return 0;
 	mem_gate_enter(m->e, &m->memory, (uint64_t)m->fragment.bytes);
 	if (!*m->fragment.snapshot &&
-	    (fragment_load(m->e, m->who, m->fragment.id, &m->files, err) < 0 ||
+	    (fragment_load(m->e, m->caller, m->fragment.id, &m->files, err) < 0 ||
 	     fragment_check_files(&m->files, err) < 0))
 		return -1;
 	m->loaded = true;
@@ -81,12 +81,13 @@ static int check_request(struct switch_job *m, struct err *err)
 {
 	const struct switch_opts *opts = m->opts;
 
-	if (project_access(m->e, m->who, opts->user, opts->project, PROJECT_VIEW, NULL, err) < 0 ||
+	if (project_access(m->e, m->caller, opts->user, opts->project, PROJECT_VIEW, NULL, err) <
+		    0 ||
 	    binding_of_copy(opts->user, opts->project, &m->copy, err) < 0)
 		return -1;
 	if (!opts->fragment)
 		return 0;
-	if (fragment_find(m->e, m->who, opts->project, opts->fragment, &m->fragment, err) < 0)
+	if (fragment_find(m->e, m->caller, opts->project, opts->fragment, &m->fragment, err) < 0)
 		return -1;
 	m->has_fragment = true;
 	return load_fragment(m, err);
@@ -99,7 +100,7 @@ static int load_latest_fragment(struct switch_job *m, struct err *err)
 	int r = -1;
 
 	WITH_STORE(m->e, st)
-	r = store_fragment_list(st, m->who->tenant, m->opts->project, page, &l, err);
+	r = store_fragment_list(st, m->caller->tenant, m->opts->project, page, &l, err);
 	if (r < 0)
 		return -1;
 	m->has_fragment = l.count > 0;
@@ -136,7 +137,7 @@ static int enter_copy(struct switch_job *m, struct err *err)
 	char id[STORE_ID], now[STORE_ID];
 	bool kept;
 
-	if (binding_find_session(m->e, m->who, &m->copy, id, err) < 0)
+	if (binding_find_session(m->e, m->caller, &m->copy, id, err) < 0)
 		return -1;
 	if (!*id)
 		return 0;
@@ -144,10 +145,10 @@ static int enter_copy(struct switch_job *m, struct err *err)
 	opts.keys = &m->copy;
 	opts.nkeys = 1;
 	opts.pin = id;
-	if (session_enter(m->e, m->who, &opts, &r, err) < 0) {
+	if (session_enter(m->e, m->caller, &opts, &r, err) < 0) {
 		struct err ignored;
 
-		if (binding_find_session(m->e, m->who, &m->copy, now, &ignored) == 0 &&
+		if (binding_find_session(m->e, m->caller, &m->copy, now, &ignored) == 0 &&
 		    strcmp(id, now) != 0)
 			return 0; /* destroyed meanwhile */
 		return -1;
@@ -182,14 +183,15 @@ static int create_session(struct switch_job *m, struct err *err)
 			opts.template = NULL; /* the snapshot has its own */
 		}
 	}
-	if (session_enter(m->e, m->who, &opts, &r, err) < 0)
+	if (session_enter(m->e, m->caller, &opts, &r, err) < 0)
 		return -1;
 	take_result(m, &r);
 	if (m->result.state_lost)
 		m->result.outcome = SESSION_REPLACED;
 	hook_crash("switch:made");
 	report_files(m, 0);
-	if (fragment_restore_files(m->e, m->who, m->result.session, &m->files, &progress, err) < 0)
+	if (fragment_restore_files(m->e, m->caller, m->result.session, &m->files, &progress, err) <
+	    0)
 		return -1;
 	mem_gate_leave(&m->memory);
 	m->result.restored_files = (unsigned)m->files.count;
@@ -222,9 +224,9 @@ static void clean_up_previous(struct switch_job *m, const struct switch_commit_r
 	struct err later;
 
 	if (*s->replaced)
-		(void)session_destroy(m->e, m->who, &old, &replaced, NULL, &later);
+		(void)session_destroy(m->e, m->caller, &old, &replaced, NULL, &later);
 	if (*s->previous && strcmp(s->previous, s->replaced) != 0)
-		(void)session_hibernate(m->e, m->who, &previous, 0, NULL, &later);
+		(void)session_hibernate(m->e, m->caller, &previous, 0, NULL, &later);
 }
 
 static int run_switch(struct switch_job *m, struct err *err)
@@ -232,13 +234,13 @@ static int run_switch(struct switch_job *m, struct err *err)
 	struct switch_commit_result done;
 
 	if (check_request(m, err) < 0 ||
-	    switch_finish_pending(m->e, m->who, m->opts->user, err) < 0)
+	    switch_finish_pending(m->e, m->caller, m->opts->user, err) < 0)
 		return -1;
 	hook_crash("switch:checked");
 	if (prepare_session(m, err) < 0)
 		return -1;
 	report_progress(m, "running", "switch", "switching to the sandbox", count_steps(m));
-	if (switch_commit(m->e, m->who, m->opts->user, m->result.session, &done, err) < 0)
+	if (switch_commit(m->e, m->caller, m->opts->user, m->result.session, &done, err) < 0)
 		return -1;
 	hook_crash("switch:swapped");
 	memcpy(m->result.previous, done.previous, sizeof(m->result.previous));
@@ -249,10 +251,10 @@ static int run_switch(struct switch_job *m, struct err *err)
 	return 0;
 }
 
-int switch_user(struct engine *e, const struct caller *who, const struct switch_opts *opts,
+int switch_user(struct engine *e, const struct caller *caller, const struct switch_opts *opts,
 		struct switch_result *ret, struct err *err)
 {
-	struct switch_job m = { .e = e, .who = who, .opts = opts };
+	struct switch_job m = { .e = e, .caller = caller, .opts = opts };
 	auto_call(store_file_list_fini) struct store_file_list *files = &m.files;
 	struct user_queue_ticket ticket;
 	struct err later;
@@ -260,14 +262,14 @@ int switch_user(struct engine *e, const struct caller *who, const struct switch_
 
 	if (name_check("user", opts->user, STORE_USER, err) < 0)
 		return -1;
-	if (user_queue_enter(&ticket, e, who, opts->user, err) < 0)
+	if (user_queue_enter(&ticket, e, caller, opts->user, err) < 0)
 		return -1;
 	r = run_switch(&m, err);
 	if (r < 0) {
 		if (*m.result.session)
 			report_progress(&m, "error", "switch", err->msg, count_steps(&m));
 		/* deletes the new session */
-		(void)switch_finish_pending(e, who, opts->user, &later);
+		(void)switch_finish_pending(e, caller, opts->user, &later);
 	}
 	user_queue_leave(&ticket);
 	mem_gate_leave(&m.memory);
@@ -304,7 +306,7 @@ static int load_active(struct store *st, const char *tenant, const char *user,
 	return 1;
 }
 
-int user_active_fragment(struct engine *e, const struct caller *who, const char *user,
+int user_active_fragment(struct engine *e, const struct caller *caller, const char *user,
 			 struct active_fragment *ret, struct err *err)
 {
 	int r = -1;
@@ -312,6 +314,6 @@ int user_active_fragment(struct engine *e, const struct caller *who, const char 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = load_active(st, who->tenant, user, ret, err);
+	r = load_active(st, caller->tenant, user, ret, err);
 	return r;
 }

@@ -34,7 +34,7 @@ struct switch_result {
  * Switches of one user run one after the other, in the order of the calls.
  *
  * Two sandboxes run for a moment, so a quota of one sandbox blocks every switch. */
-int switch_user(struct engine *e, const struct caller *who, const struct switch_opts *opts,
+int switch_user(struct engine *e, const struct caller *caller, const struct switch_opts *opts,
 		struct switch_result *ret, struct err *err);
 
 struct active_fragment {
@@ -43,7 +43,7 @@ struct active_fragment {
 	struct store_fragment record;
 };
 /* 1: *ret is the active project; 0: the user has none. */
-int user_active_fragment(struct engine *e, const struct caller *who, const char *user,
+int user_active_fragment(struct engine *e, const struct caller *caller, const char *user,
 			 struct active_fragment *ret, struct err *err);
 
 #endif

@@ -6,9 +6,10 @@
 
 /* Calls fn for every session that matches the filter, page by page, until it returns -1. fn may
  * destroy the session. */
-typedef int session_walk_fn(struct engine *e, const struct caller *who,
+typedef int session_walk_fn(struct engine *e, const struct caller *caller,
 			    const struct store_session *s, void *arg, struct err *err);
-int session_walk(struct engine *e, const struct caller *who, const struct store_session_filter *f,
-		 session_walk_fn *fn, void *arg, struct err *err);
+int session_walk(struct engine *e, const struct caller *caller,
+		 const struct store_session_filter *f, session_walk_fn *fn, void *arg,
+		 struct err *err);
 
 #endif

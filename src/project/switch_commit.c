@@ -69,7 +69,7 @@ static void reload_record(struct session *n)
 }
 
 /* 1: the key was rebound, or the session it led to was destroyed, meanwhile: try again. */
-static int try_bind_key(struct session *n, const struct caller *who,
+static int try_bind_key(struct session *n, const struct caller *caller,
 			const struct store_binding *key, const struct active_project *at,
 			char ret_was[STORE_ID], struct err *err)
 {
@@ -79,16 +79,16 @@ static int try_bind_key(struct session *n, const struct caller *who,
 	bool other;
 	int r = 0;
 
-	if (binding_find_session(e, who, key, was, err) < 0)
+	if (binding_find_session(e, caller, key, was, err) < 0)
 		return -1;
 	other = *was && strcmp(was, n->id) != 0;
-	if (other && session_lock(e, who->tenant, was, &from, err) < 0)
+	if (other && session_lock(e, caller->tenant, was, &from, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 1 : -1;
 	if (session_flush(n, err) < 0 || (from && session_flush(from, err) < 0))
 		return -1;
 	if (other || !*was || at)
 		WITH_STORE(e, st)
-	r = rebind(st, who->tenant, key, *was ? was : NULL, n->id, at, engine_now(e), err);
+	r = rebind(st, caller->tenant, key, *was ? was : NULL, n->id, at, engine_now(e), err);
 	if (r < 0)
 		return err->code == ERR_CONFLICT ? 1 : -1;
 	snprintf(ret_was, STORE_ID, "%s", other ? was : "");
@@ -98,13 +98,13 @@ static int try_bind_key(struct session *n, const struct caller *who,
 }
 
 /* Makes the key lead to n. *ret_was is the session it led to before, "" if none or n. */
-static int bind_key(struct session *n, const struct caller *who, const struct store_binding *key,
+static int bind_key(struct session *n, const struct caller *caller, const struct store_binding *key,
 		    const struct active_project *at, char ret_was[STORE_ID], struct err *err)
 {
 	int r = 1;
 
 	for (int i = 0; r > 0 && i < RACES_MAX; i++)
-		r = try_bind_key(n, who, key, at, ret_was, err);
+		r = try_bind_key(n, caller, key, at, ret_was, err);
 	return r ? -1 : 0;
 }
 
@@ -129,12 +129,12 @@ static int set_mark(struct session *n, const char *mark, const char *event, stru
 	return session_update(n, &s, event, err);
 }
 
-static int mark_replaced(struct session *n, const struct caller *who, const char *copy,
+static int mark_replaced(struct session *n, const struct caller *caller, const char *copy,
 			 struct err *err)
 {
 	auto_call(session_unlock) struct session *old = NULL;
 
-	if (session_lock(n->engine, who->tenant, copy, &old, err) < 0)
+	if (session_lock(n->engine, caller->tenant, copy, &old, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	return set_mark(old, SWITCH_REPLACED, "replaced", err);
 }
@@ -142,44 +142,44 @@ static int mark_replaced(struct session *n, const struct caller *who, const char
 /* ---- committing -------------------------------------------------------------------------- */
 
 /* Steps 3 to 5: n becomes the working copy. */
-static int replace_copy(struct session *n, const struct caller *who, const char *user,
+static int replace_copy(struct session *n, const struct caller *caller, const char *user,
 			const char *project, char ret_replaced[STORE_ID], struct err *err)
 {
 	struct store_binding key;
 	char old[STORE_ID];
 
 	if (binding_of_copy(user, project, &key, err) < 0 ||
-	    binding_find_session(n->engine, who, &key, old, err) < 0)
+	    binding_find_session(n->engine, caller, &key, old, err) < 0)
 		return -1;
-	if (*old && strcmp(old, n->id) != 0 && mark_replaced(n, who, old, err) < 0)
+	if (*old && strcmp(old, n->id) != 0 && mark_replaced(n, caller, old, err) < 0)
 		return -1;
 	hook_crash("switch:marked");
-	if (bind_key(n, who, &key, NULL, ret_replaced, err) < 0)
+	if (bind_key(n, caller, &key, NULL, ret_replaced, err) < 0)
 		return -1;
 	hook_crash("switch:copied");
 	return set_mark(n, NULL, "kept", err);
 }
 
 /* Rebinding a key writes no event by itself. */
-static void append_event(struct session *n, const struct caller *who, const char *from)
+static void append_event(struct session *n, const struct caller *caller, const char *from)
 {
 	struct store_event ev = { .kind = "switch", .version = n->rec.version };
 	struct err ignored; /* the switch itself is stored */
 
-	snprintf(ev.tenant, sizeof(ev.tenant), "%s", who->tenant);
+	snprintf(ev.tenant, sizeof(ev.tenant), "%s", caller->tenant);
 	snprintf(ev.session, sizeof(ev.session), "%s", n->id);
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "%s",
 		 session_cause_name(SESSION_CAUSE_REQUESTED));
 	snprintf(ev.cause.text, sizeof(ev.cause.text), "%s%s",
 		 *from ? "switched from session " : "", from);
-	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", who->actor ? who->actor : "");
+	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", caller->actor ? caller->actor : "");
 	ev.cause.at = engine_now(n->engine);
 	WITH_STORE(n->engine, st)
 	(void)store_event_append(st, &ev, &ignored);
 }
 
-int switch_commit(struct engine *e, const struct caller *who, const char *user, const char *session,
-		  struct switch_commit_result *ret, struct err *err)
+int switch_commit(struct engine *e, const struct caller *caller, const char *user,
+		  const char *session, struct switch_commit_result *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 	struct store_binding key = binding_of_user(user);
@@ -189,45 +189,45 @@ int switch_commit(struct engine *e, const struct caller *who, const char *user, 
 	struct err later;
 	bool is_new;
 
-	if (session_lock(e, who->tenant, session, &n, err) < 0)
+	if (session_lock(e, caller->tenant, session, &n, err) < 0)
 		return -1;
 	memcpy(project, n->rec.project, sizeof(project));
 	memcpy(fragment, n->rec.fragment, sizeof(fragment));
 	memcpy(out.sandbox, n->rec.sandbox, sizeof(out.sandbox));
 	is_new = has_mark(&n->rec, SWITCH_PENDING);
-	if (bind_key(n, who, &key, &at, out.previous, err) < 0)
+	if (bind_key(n, caller, &key, &at, out.previous, err) < 0)
 		return -1;
 	hook_crash("switch:pointed");
-	append_event(n, who, out.previous);
+	append_event(n, caller, out.previous);
 	/* after a failure the next switch or startup continues here */
 	if (is_new)
-		(void)replace_copy(n, who, user, project, out.replaced, &later);
+		(void)replace_copy(n, caller, user, project, out.replaced, &later);
 	*ret = out;
 	return 0;
 }
 
 /* ---- recovery ---------------------------------------------------------------------------- */
 
-static int continue_switch(struct engine *e, const struct caller *who, const char *user,
+static int continue_switch(struct engine *e, const struct caller *caller, const char *user,
 			   struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 	struct store_binding key = binding_of_user(user);
 	char id[STORE_ID], project[STORE_ID], replaced[STORE_ID];
 
-	if (binding_find_session(e, who, &key, id, err) < 0)
+	if (binding_find_session(e, caller, &key, id, err) < 0)
 		return -1;
 	if (!*id)
 		return 0;
-	if (session_lock(e, who->tenant, id, &n, err) < 0)
+	if (session_lock(e, caller->tenant, id, &n, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	if (!has_mark(&n->rec, SWITCH_PENDING))
 		return 0;
 	memcpy(project, n->rec.project, sizeof(project));
-	return replace_copy(n, who, user, project, replaced, err);
+	return replace_copy(n, caller, user, project, replaced, err);
 }
 
-static int clear_mark(struct engine *e, const struct caller *who, const struct store_session *s,
+static int clear_mark(struct engine *e, const struct caller *caller, const struct store_session *s,
 		      void *arg, struct err *err)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REPLACED,
@@ -242,41 +242,41 @@ static int clear_mark(struct engine *e, const struct caller *who, const struct s
 	if (s->state == SESSION_DESTROYING)
 		return 0; /* the sweep finishes it */
 	if (s->nbindings == 0) {
-		(void)session_destroy(e, who, &ref, &why, NULL, &later);
-	} else if (session_lock(e, who->tenant, s->id, &n, &later) == 0) {
+		(void)session_destroy(e, caller, &ref, &why, NULL, &later);
+	} else if (session_lock(e, caller->tenant, s->id, &n, &later) == 0) {
 		(void)set_mark(n, NULL, "kept", &later);
 		session_unlock(n);
 	}
 	return 0;
 }
 
-static void clear_marked(struct engine *e, const struct caller *who, const char *user,
+static void clear_marked(struct engine *e, const struct caller *caller, const char *user,
 			 const char *value)
 {
 	struct store_session_filter f = {
-		.tenant = who->tenant, .user = user, .meta_key = SWITCH_MARK, .meta_value = value
+		.tenant = caller->tenant, .user = user, .meta_key = SWITCH_MARK, .meta_value = value
 	};
 	struct err later;
 
-	(void)session_walk(e, who, &f, clear_mark, NULL, &later);
+	(void)session_walk(e, caller, &f, clear_mark, NULL, &later);
 }
 
 /* Clearing marks may fail and wait for the next call. An active session that is not the working
  * copy yet must not: without the user's key no key would lead to it. */
-int switch_finish_pending(struct engine *e, const struct caller *who, const char *user,
+int switch_finish_pending(struct engine *e, const struct caller *caller, const char *user,
 			  struct err *err)
 {
-	if (continue_switch(e, who, user, err) < 0)
+	if (continue_switch(e, caller, user, err) < 0)
 		return -1;
-	clear_marked(e, who, user, "pending");
-	clear_marked(e, who, user, "replaced");
+	clear_marked(e, caller, user, "pending");
+	clear_marked(e, caller, user, "replaced");
 	return 0;
 }
 
 static int recover_user(struct engine *e, const struct caller *none, const struct store_session *s,
 			void *arg, struct err *err)
 {
-	struct caller who = { .tenant = s->tenant, .actor = "lodge" };
+	struct caller caller = { .tenant = s->tenant, .actor = "lodge" };
 	struct user_queue_ticket ticket;
 	struct err later; /* the user's next switch tries again */
 
@@ -285,8 +285,8 @@ static int recover_user(struct engine *e, const struct caller *none, const struc
 	(void)err;
 	if (!*s->user)
 		return 0;
-	user_queue_join(&ticket, e, &who, s->user);
-	(void)switch_finish_pending(e, &who, s->user, &later);
+	user_queue_join(&ticket, e, &caller, s->user);
+	(void)switch_finish_pending(e, &caller, s->user, &later);
 	user_queue_leave(&ticket);
 	return 0;
 }

@@ -20,10 +20,10 @@ struct switch_commit_result {
  *
  * Makes the session the user's active one. The switch has taken place if this returns 0, and has
  * not if it returns -1. */
-int switch_commit(struct engine *e, const struct caller *who, const char *user, const char *session,
-		  struct switch_commit_result *ret, struct err *err);
+int switch_commit(struct engine *e, const struct caller *caller, const char *user,
+		  const char *session, struct switch_commit_result *ret, struct err *err);
 /* Finishes or undoes an interrupted switch of this user. */
-int switch_finish_pending(struct engine *e, const struct caller *who, const char *user,
+int switch_finish_pending(struct engine *e, const struct caller *caller, const char *user,
 			  struct err *err);
 
 /* At startup: finishes or undoes switches that were interrupted when the last engine ended. */

@@ -135,7 +135,7 @@ static int put_member(struct store *st, const char *tenant, const char *by, cons
 	return store_member(st, tenant, team, user, role, err);
 }
 
-int team_put(struct engine *e, const struct caller *who, const char *by, const char *team,
+int team_put(struct engine *e, const struct caller *caller, const char *by, const char *team,
 	     const char *user, enum team_role role, struct err *err)
 {
 	int r = -1;
@@ -145,7 +145,7 @@ int team_put(struct engine *e, const struct caller *who, const char *by, const c
 	if (role < TEAM_OWNER || role > TEAM_VIEWER)
 		return err_set(err, ERR_INVALID, "role: must be OWNER, ADMIN, MEMBER or VIEWER");
 	WITH_STORE(e, st)
-	r = put_member(st, who->tenant, by, team, user, role, err);
+	r = put_member(st, caller->tenant, by, team, user, role, err);
 	return r;
 }
 
@@ -166,7 +166,7 @@ static int remove_member(struct store *st, const char *tenant, const char *by, c
 	return 0;
 }
 
-int team_remove(struct engine *e, const struct caller *who, const char *by, const char *team,
+int team_remove(struct engine *e, const struct caller *caller, const char *by, const char *team,
 		const char *user, enum team_role *ret_was, struct err *err)
 {
 	int r = -1;
@@ -174,11 +174,11 @@ int team_remove(struct engine *e, const struct caller *who, const char *by, cons
 	if (check_names(by, team, user, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = remove_member(st, who->tenant, by, team, user, ret_was, err);
+	r = remove_member(st, caller->tenant, by, team, user, ret_was, err);
 	return r;
 }
 
-int team_list(struct engine *e, const struct caller *who, const char *by, const char *team,
+int team_list(struct engine *e, const struct caller *caller, const char *by, const char *team,
 	      struct store_member_list *ret, struct err *err)
 {
 	int role = TEAM_OWNER, r = -1;
@@ -188,9 +188,9 @@ int team_list(struct engine *e, const struct caller *who, const char *by, const 
 	WITH_STORE(e, st)
 	{
 		if (by)
-			role = team_role_of(st, who->tenant, team, by, err);
+			role = team_role_of(st, caller->tenant, team, by, err);
 		if (role > 0)
-			r = store_team_list(st, who->tenant, team, ret, err);
+			r = store_team_list(st, caller->tenant, team, ret, err);
 	}
 	if (role == 0) {
 		*ret = (struct store_member_list){ 0 };

@@ -25,13 +25,13 @@ void kill_result_list_fini(struct kill_result_list *l)
 	*l = (struct kill_result_list){ 0 };
 }
 
-static int kill_session(struct engine *e, const struct caller *who, const struct store_session *s,
-			struct kill_result *ret, struct err *err)
+static int kill_session(struct engine *e, const struct caller *caller,
+			const struct store_session *s, struct kill_result *ret, struct err *err)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED,
 						       "its user's sandboxes were killed", NULL };
 	struct session_ref ref = { .id = s->id };
-	int r = session_destroy(e, who, &ref, &why, NULL, err);
+	int r = session_destroy(e, caller, &ref, &why, NULL, err);
 
 	*ret = (struct kill_result){ .killed = r == 0 };
 	memcpy(ret->session, s->id, sizeof(ret->session));
@@ -42,30 +42,30 @@ static int kill_session(struct engine *e, const struct caller *who, const struct
 
 /* ---- the active session ------------------------------------------------------------------ */
 
-static int kill_active(struct engine *e, const struct caller *who, const char *user,
+static int kill_active(struct engine *e, const struct caller *caller, const char *user,
 		       struct kill_result *ret, struct err *err)
 {
 	struct session_ref ref = { .kind = "user", .key = user };
 	struct kill_result k = { .killed = false };
 	struct store_session s;
-	int r = session_get(e, who, &ref, &s, err);
+	int r = session_get(e, caller, &ref, &s, err);
 
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	if (r == 0) {
-		r = kill_session(e, who, &s, &k, err);
+		r = kill_session(e, caller, &s, &k, err);
 		store_session_fini(&s);
 		if (r < 0)
 			return -1;
 	}
 	hook_crash("kill:ended");
-	if (user_clear_location(e, who, user, err) < 0)
+	if (user_clear_location(e, caller, user, err) < 0)
 		return -1;
 	*ret = k;
 	return 0;
 }
 
-int user_kill_active_sandbox(struct engine *e, const struct caller *who, const char *user,
+int user_kill_active_sandbox(struct engine *e, const struct caller *caller, const char *user,
 			     struct kill_result *ret, struct err *err)
 {
 	struct user_queue_ticket ticket;
@@ -73,16 +73,16 @@ int user_kill_active_sandbox(struct engine *e, const struct caller *who, const c
 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	if (user_queue_enter(&ticket, e, who, user, err) < 0)
+	if (user_queue_enter(&ticket, e, caller, user, err) < 0)
 		return -1;
-	r = kill_active(e, who, user, ret, err);
+	r = kill_active(e, caller, user, ret, err);
 	user_queue_leave(&ticket);
 	return r;
 }
 
 /* ---- many -------------------------------------------------------------------------------- */
 
-static int kill_listed(struct engine *e, const struct caller *who, const struct store_session *s,
+static int kill_listed(struct engine *e, const struct caller *caller, const struct store_session *s,
 		       void *arg, struct err *err)
 {
 	struct kill_result_list *l = arg;
@@ -96,8 +96,8 @@ static int kill_listed(struct engine *e, const struct caller *who, const struct 
 	added = vec_push(&l->items, &l->count, SIZE_MAX);
 	if (!added)
 		return err_sys(err, ENOMEM, "clean-up");
-	user_queue_join(&ticket, e, who, s->user);
-	r = kill_session(e, who, s, added, &ignored);
+	user_queue_join(&ticket, e, caller, s->user);
+	r = kill_session(e, caller, s, added, &ignored);
 	user_queue_leave(&ticket);
 	*(r < 0 ? &l->failed : &l->killed) += 1;
 	l->projects += *s->project != '\0';
@@ -105,7 +105,7 @@ static int kill_listed(struct engine *e, const struct caller *who, const struct 
 }
 
 /* A session that could not be deleted stays the user's active one. */
-static int clear_location(struct engine *e, const struct caller *who, const char *user,
+static int clear_location(struct engine *e, const struct caller *caller, const char *user,
 			  struct err *err)
 {
 	struct store_binding key = binding_of_user(user);
@@ -113,15 +113,15 @@ static int clear_location(struct engine *e, const struct caller *who, const char
 	struct user_queue_ticket ticket;
 	int r;
 
-	user_queue_join(&ticket, e, who, user);
-	r = binding_find_session(e, who, &key, session, err);
+	user_queue_join(&ticket, e, caller, user);
+	r = binding_find_session(e, caller, &key, session, err);
 	if (r == 0 && !*session)
-		r = user_clear_location(e, who, user, err);
+		r = user_clear_location(e, caller, user, err);
 	user_queue_leave(&ticket);
 	return r;
 }
 
-static int clear_locations(struct engine *e, const struct caller *who, struct err *err)
+static int clear_locations(struct engine *e, const struct caller *caller, struct err *err)
 {
 	struct store_page page = { .limit = 100 };
 	int r = 0;
@@ -130,25 +130,25 @@ static int clear_locations(struct engine *e, const struct caller *who, struct er
 		struct store_user_list l = { 0 };
 
 		WITH_STORE(e, st)
-		r = store_user_list(st, who->tenant, page, &l, err);
+		r = store_user_list(st, caller->tenant, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
-			r = clear_location(e, who, l.items[i].id, err);
+			r = clear_location(e, caller, l.items[i].id, err);
 		page.after = l.next;
 		store_user_list_fini(&l);
 	} while (r == 0 && page.after);
 	return r;
 }
 
-static int kill_all(struct engine *e, const struct caller *who, const char *user,
+static int kill_all(struct engine *e, const struct caller *caller, const char *user,
 		    struct kill_result_list *ret, struct err *err)
 {
 	struct kill_result_list l = { 0 };
-	struct store_session_filter f = { .tenant = who->tenant, .user = user };
-	int r = session_walk(e, who, &f, kill_listed, &l, err);
+	struct store_session_filter f = { .tenant = caller->tenant, .user = user };
+	int r = session_walk(e, caller, &f, kill_listed, &l, err);
 
 	hook_crash("kill:ended");
 	if (r == 0)
-		r = user ? clear_location(e, who, user, err) : clear_locations(e, who, err);
+		r = user ? clear_location(e, caller, user, err) : clear_locations(e, caller, err);
 	if (r < 0) {
 		kill_result_list_fini(&l);
 		return -1;
@@ -157,15 +157,15 @@ static int kill_all(struct engine *e, const struct caller *who, const char *user
 	return 0;
 }
 
-int user_kill_sandboxes(struct engine *e, const struct caller *who, const char *user,
+int user_kill_sandboxes(struct engine *e, const struct caller *caller, const char *user,
 			struct kill_result_list *ret, struct err *err)
 {
 	return name_check("user", user, STORE_USER, err) < 0 ? -1
-							     : kill_all(e, who, user, ret, err);
+							     : kill_all(e, caller, user, ret, err);
 }
 
-int user_kill_all_sandboxes(struct engine *e, const struct caller *who,
+int user_kill_all_sandboxes(struct engine *e, const struct caller *caller,
 			    struct kill_result_list *ret, struct err *err)
 {
-	return kill_all(e, who, NULL, ret, err);
+	return kill_all(e, caller, NULL, ret, err);
 }

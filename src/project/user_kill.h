@@ -11,7 +11,7 @@ struct kill_result {
 };
 /* Deletes the user's active session with its files; the user has no active project afterwards.
  * Succeeds with killed false if the user has no active session. */
-int user_kill_active_sandbox(struct engine *e, const struct caller *who, const char *user,
+int user_kill_active_sandbox(struct engine *e, const struct caller *caller, const char *user,
 			     struct kill_result *ret, struct err *err);
 
 struct kill_result_list {
@@ -21,10 +21,10 @@ struct kill_result_list {
 };
 void kill_result_list_fini(struct kill_result_list *l);
 /* Deletes every session of the user, however it was created. Continues after a failure. */
-int user_kill_sandboxes(struct engine *e, const struct caller *who, const char *user,
+int user_kill_sandboxes(struct engine *e, const struct caller *caller, const char *user,
 			struct kill_result_list *ret, struct err *err);
 /* The same for every user. Sessions that belong to no user stay. */
-int user_kill_all_sandboxes(struct engine *e, const struct caller *who,
+int user_kill_all_sandboxes(struct engine *e, const struct caller *caller,
 			    struct kill_result_list *ret, struct err *err);
 
 #endif

@@ -28,12 +28,12 @@ int user_load(struct store *st, const char *tenant, const char *user, int64_t no
 	return 0;
 }
 
-static int update_user(struct store *st, const struct caller *who, const char *user,
+static int update_user(struct store *st, const struct caller *caller, const char *user,
 		       const char *name, const char *email, int64_t now, struct err *err)
 {
 	struct store_user u;
 
-	if (user_load(st, who->tenant, user, now, &u, err) < 0)
+	if (user_load(st, caller->tenant, user, now, &u, err) < 0)
 		return -1;
 	if (u.seq && !name && !email)
 		return 0; /* exists, and nothing changes */
@@ -44,7 +44,7 @@ static int update_user(struct store *st, const struct caller *who, const char *u
 	return store_user_put(st, &u, err);
 }
 
-int user_set(struct engine *e, const struct caller *who, const char *user, const char *name,
+int user_set(struct engine *e, const struct caller *caller, const char *user, const char *name,
 	     const char *email, struct err *err)
 {
 	int r = -1;
@@ -54,13 +54,13 @@ int user_set(struct engine *e, const struct caller *who, const char *user, const
 	    name_check_optional("email", email, STORE_TEXT, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = update_user(st, who, user, name, email, engine_now(e), err);
+	r = update_user(st, caller, user, name, email, engine_now(e), err);
 	return r;
 }
 
-int user_ensure(struct engine *e, const struct caller *who, const char *user, struct err *err)
+int user_ensure(struct engine *e, const struct caller *caller, const char *user, struct err *err)
 {
-	return user_set(e, who, user, NULL, NULL, err);
+	return user_set(e, caller, user, NULL, NULL, err);
 }
 
 static int clear_active(struct store *st, const char *tenant, const char *user, struct err *err)
@@ -75,13 +75,13 @@ static int clear_active(struct store *st, const char *tenant, const char *user, 
 	return store_user_put(st, &u, err);
 }
 
-int user_clear_location(struct engine *e, const struct caller *who, const char *user,
+int user_clear_location(struct engine *e, const struct caller *caller, const char *user,
 			struct err *err)
 {
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = clear_active(st, who->tenant, user, err);
+	r = clear_active(st, caller->tenant, user, err);
 	return r;
 }
 
@@ -117,7 +117,7 @@ static void load_project_name(struct engine *e, struct user_info *i)
 		memcpy(i->project_name, p.name, sizeof(i->project_name));
 }
 
-static int load_info(struct engine *e, const struct caller *who, const struct store_user *u,
+static int load_info(struct engine *e, const struct caller *caller, const struct store_user *u,
 		     struct user_info *ret, struct err *err)
 {
 	struct user_info i = { .user = *u };
@@ -127,7 +127,7 @@ static int load_info(struct engine *e, const struct caller *who, const struct st
 	if (count_active(e, u, &active, err) < 0)
 		return -1;
 	i.active = (unsigned)active;
-	i.has_session = session_get(e, who, &ref, &i.session, err) == 0;
+	i.has_session = session_get(e, caller, &ref, &i.session, err) == 0;
 	if (!i.has_session && err->code != ERR_NOT_FOUND)
 		return -1;
 	load_project_name(e, &i);
@@ -158,7 +158,7 @@ static int find_in_sessions(struct engine *e, const char *tenant, const char *us
 	return 0;
 }
 
-int user_get(struct engine *e, const struct caller *who, const char *user, struct user_info *ret,
+int user_get(struct engine *e, const struct caller *caller, const char *user, struct user_info *ret,
 	     struct err *err)
 {
 	struct store_user u;
@@ -167,8 +167,8 @@ int user_get(struct engine *e, const struct caller *who, const char *user, struc
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = store_user_get(st, who->tenant, user, &u, err);
+	r = store_user_get(st, caller->tenant, user, &u, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
-		r = find_in_sessions(e, who->tenant, user, &u, err);
-	return r < 0 ? -1 : load_info(e, who, &u, ret, err);
+		r = find_in_sessions(e, caller->tenant, user, &u, err);
+	return r < 0 ? -1 : load_info(e, caller, &u, ret, err);
 }

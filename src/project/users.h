@@ -8,9 +8,9 @@
 int user_load(struct store *st, const char *tenant, const char *user, int64_t now,
 	      struct store_user *ret, struct err *err);
 /* Creates the user's record if it does not exist. */
-int user_ensure(struct engine *e, const struct caller *who, const char *user, struct err *err);
+int user_ensure(struct engine *e, const struct caller *caller, const char *user, struct err *err);
 /* Clears the active project and fragment. Creates no record. */
-int user_clear_location(struct engine *e, const struct caller *who, const char *user,
+int user_clear_location(struct engine *e, const struct caller *caller, const char *user,
 			struct err *err);
 
 #endif

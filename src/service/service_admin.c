@@ -70,11 +70,11 @@ unsigned engine_hibernate_all(struct engine *e, const char *actor)
 		if (session_list(e, &f, page, &l, &ignored) < 0)
 			return failed + 1;
 		for (size_t i = 0; i < l.count; i++) {
-			struct caller who = { l.items[i].tenant, actor };
+			struct caller caller = { l.items[i].tenant, actor };
 			struct session_ref ref = { .id = l.items[i].id };
 			struct store_session s;
 
-			if (session_hibernate(e, &who, &ref, 0, &s, &ignored) == 0)
+			if (session_hibernate(e, &caller, &ref, 0, &s, &ignored) == 0)
 				store_session_fini(&s);
 			else if (ignored.code != ERR_NOT_FOUND) /* it was destroyed meanwhile */
 				failed++;

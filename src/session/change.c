@@ -17,7 +17,7 @@
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
 
-int session_extend(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_extend(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		   int64_t ms, int64_t if_version, struct store_session *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
@@ -25,22 +25,22 @@ int session_extend(struct engine *e, const struct caller *who, const struct sess
 
 	if (ms < 0)
 		return err_set(err, ERR_INVALID, "ms: must not be negative");
-	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
+	if (session_lock_reconciled(e, caller, ref, if_version, &n, err) < 0 ||
 	    session_require_active(n, "extend", err) < 0 ||
 	    store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	session_record_push(&s, engine_now(e), ms ? ms : e->opts.extend_ms);
-	if (session_update_as(n, &s, "extend", who->actor, err) < 0)
+	if (session_update_as(n, &s, "extend", caller->actor, err) < 0)
 		return -1;
 	return session_return_record(n, ret, err);
 }
 
-int session_activity(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_activity(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		     struct store_session *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 ||
+	if (session_lock_reconciled(e, caller, ref, 0, &n, err) < 0 ||
 	    session_require_active(n, "keep busy", err) < 0)
 		return -1;
 	session_touch(n);
@@ -161,19 +161,19 @@ static int patch(struct session *n, const struct session_patch *p, struct store_
 	return r;
 }
 
-int session_change(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_change(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		   const struct session_patch *p, struct store_session *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct err second;
 
-	if (session_lock_reconciled(e, who, ref, p->if_version, &n, err) < 0 ||
+	if (session_lock_reconciled(e, caller, ref, p->if_version, &n, err) < 0 ||
 	    store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	if (patch(n, p, &s, err) < 0)
 		return -1;
-	if (session_update_as(n, &s, "change", who->actor, err) < 0) {
+	if (session_update_as(n, &s, "change", caller->actor, err) < 0) {
 		if (p->limits) /* what the record does not say is not so */
 			(void)apply_limits(n, &n->rec, &second);
 		return -1;

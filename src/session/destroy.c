@@ -80,7 +80,7 @@ int destroy_session(struct session *n, const struct session_cause_opts *why, str
 	return 0;
 }
 
-int session_destroy(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_destroy(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		    const struct session_cause_opts *why, struct store_tombstone *ret,
 		    struct err *err)
 {
@@ -90,16 +90,16 @@ int session_destroy(struct engine *e, const struct caller *who, const struct ses
 	char id[STORE_ID];
 
 	if (!cause.actor)
-		cause.actor = who->actor;
-	if (session_lock_ref(e, who, ref, &n, err) < 0) {
+		cause.actor = caller->actor;
+	if (session_lock_ref(e, caller, ref, &n, err) < 0) {
 		if (err->sys != ESTALE)
 			return -1;
-		return ret ? session_tombstone(e, who, ref, ret, err) : 0;
+		return ret ? session_tombstone(e, caller, ref, ret, err) : 0;
 	}
 	memcpy(id, n->id, sizeof(id));
 	if (destroy_session(n, &cause, err) < 0)
 		return -1;
-	return ret ? session_tombstone(e, who, &(struct session_ref){ .id = id }, ret, err) : 0;
+	return ret ? session_tombstone(e, caller, &(struct session_ref){ .id = id }, ret, err) : 0;
 }
 
 static int add_id(char (**list)[STORE_ID], size_t *count, const char *id)
@@ -112,7 +112,7 @@ static int add_id(char (**list)[STORE_ID], size_t *count, const char *id)
 	return 0;
 }
 
-static int clean_page(struct engine *e, const struct caller *who,
+static int clean_page(struct engine *e, const struct caller *caller,
 		      const struct store_session_list *page, struct session_cleanup *c)
 {
 	for (size_t i = 0; i < page->count; i++) {
@@ -122,7 +122,7 @@ static int clean_page(struct engine *e, const struct caller *who,
 
 		if (page->items[i].state == SESSION_DESTROYING)
 			continue;
-		r = session_destroy(e, who, &ref, NULL, NULL, &ignored);
+		r = session_destroy(e, caller, &ref, NULL, NULL, &ignored);
 		if ((r < 0 ? add_id(&c->failed, &c->nfailed, ref.id)
 			   : add_id(&c->destroyed, &c->ndestroyed, ref.id)) < 0)
 			return -1;
@@ -130,10 +130,10 @@ static int clean_page(struct engine *e, const struct caller *who,
 	return 0;
 }
 
-int session_cleanup(struct engine *e, const struct caller *who, const char *user,
+int session_cleanup(struct engine *e, const struct caller *caller, const char *user,
 		    struct session_cleanup *ret, struct err *err)
 {
-	struct store_session_filter f = { .tenant = who->tenant, .user = user };
+	struct store_session_filter f = { .tenant = caller->tenant, .user = user };
 	struct store_page page = { .limit = 100 };
 	struct session_cleanup c = { 0 };
 	int r = 0;
@@ -142,7 +142,7 @@ int session_cleanup(struct engine *e, const struct caller *who, const char *user
 		struct store_session_list l = { 0 };
 
 		r = session_list(e, &f, page, &l, err);
-		if (r == 0 && clean_page(e, who, &l, &c) < 0)
+		if (r == 0 && clean_page(e, caller, &l, &c) < 0)
 			r = err_sys(err, ENOMEM, "clean-up");
 		page.after = l.next;
 		store_session_list_fini(&l);

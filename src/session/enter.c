@@ -22,7 +22,7 @@ enum { RACES_MAX = 8 };
 
 struct enter { /* one call under way */
 	struct engine *e;
-	const struct caller *who;
+	const struct caller *caller;
 	const struct session_opts *opts;
 	const struct policy_rules *rules; /* NULL: for one that is there */
 	char id[STORE_ID]; /* that a new one gets */
@@ -65,8 +65,8 @@ static int bind_keys(const struct enter *x, struct session *n, struct err *err)
 		if (session_flush(n, err) < 0)
 			return -1;
 		WITH_STORE(x->e, st)
-		r = store_session_rebind(st, x->who->tenant, &x->opts->keys[i], NULL, n->id, NULL,
-					 err);
+		r = store_session_rebind(st, x->caller->tenant, &x->opts->keys[i], NULL, n->id,
+					 NULL, err);
 		if (r < 0)
 			return err_ctx(err, "%s '%.64s'", x->opts->keys[i].kind,
 				       x->opts->keys[i].key);
@@ -97,7 +97,7 @@ static int renew_if_due(struct session *n, struct err *err)
 
 static int start_existing(struct enter *x, struct session *n, struct err *err)
 {
-	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, x->who->actor };
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, x->caller->actor };
 	struct resume_result resumed = { 0 };
 	bool had_files = session_has_files(&n->rec), first = !n->rec.started_at;
 
@@ -121,7 +121,7 @@ static void report_loss(struct enter *x)
 	x->out.outcome = SESSION_CREATED;
 	for (size_t i = 0; r < 0 && i < x->opts->nkeys; i++)
 		WITH_STORE(x->e, st)
-	r = store_tombstone_find(st, x->who->tenant, &x->opts->keys[i], &t, &ignored);
+	r = store_tombstone_find(st, x->caller->tenant, &x->opts->keys[i], &t, &ignored);
 	if (r < 0 || strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_REQUESTED)) == 0 ||
 	    (x->opts->user && *t.user && strcmp(x->opts->user, t.user) != 0)) /* another's loss */
 		return;
@@ -152,7 +152,7 @@ static int use_existing(struct enter *x, struct session *n, struct err *err)
 		return -1;
 	if (n->rec.state != SESSION_ACTIVE && start_existing(x, n, err) < 0)
 		return -1;
-	if (session_thaw(n, x->who->actor, err) < 0)
+	if (session_thaw(n, x->caller->actor, err) < 0)
 		return -1;
 	if (!x->out.state_lost)
 		session_touch(n);
@@ -178,12 +178,12 @@ static int start_new(struct enter *x, struct session *n, struct err *err)
 static int add_session(struct enter *x, struct store_session *s, struct session **ret,
 		       struct err *err)
 {
-	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, x->who->actor };
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, x->caller->actor };
 	struct store_event ev = { .kind = "create", .cause = { .at = s->created_at } };
 	bool awake = !x->opts->no_start;
 
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
-	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", x->who->actor);
+	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", x->caller->actor);
 	/* before another session is evicted for it; resume_new_session() counts it */
 	if (quota_check(x->e, s, true, !awake, err) < 0 ||
 	    (awake && capacity_acquire(x->e, x->opts->wait_ms, err) < 0))
@@ -225,7 +225,7 @@ static int create_session(struct enter *x, struct err *err)
 
 	if (x->opts->pin)
 		return err_set(err, ERR_CONFLICT, "pin: no such session: %s", x->opts->pin);
-	if (session_opts_to_record(x->e, x->who, x->opts, x->rules, x->id, &s, err) < 0)
+	if (session_opts_to_record(x->e, x->caller, x->opts, x->rules, x->id, &s, err) < 0)
 		return -1;
 	report_loss(x);
 	memcpy(layer, s.layer, sizeof(layer));
@@ -250,7 +250,7 @@ static int find_existing(struct enter *x, struct session **ret, struct err *err)
 		struct session_ref ref = { .kind = x->opts->keys[i].kind,
 					   .key = x->opts->keys[i].key };
 
-		if (session_lock_reconciled(x->e, x->who, &ref, 0, ret, err) == 0)
+		if (session_lock_reconciled(x->e, x->caller, &ref, 0, ret, err) == 0)
 			return 1;
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
@@ -259,8 +259,9 @@ static int find_existing(struct enter *x, struct session **ret, struct err *err)
 	    x->opts->nkeys == 0) { /* by the id that was promised, or asked for */
 		const char *id = x->opts->idempotency_key ? x->id : x->opts->pin;
 
-		if (id && session_lock_reconciled(x->e, x->who, &(struct session_ref){ .id = id },
-						  0, ret, err) == 0)
+		if (id &&
+		    session_lock_reconciled(x->e, x->caller, &(struct session_ref){ .id = id }, 0,
+					    ret, err) == 0)
 			return 1;
 		/* what the key led to was destroyed: its id never comes back */
 		if (id && (err->code != ERR_NOT_FOUND ||
@@ -298,7 +299,7 @@ static int claim_id(struct enter *x, struct err *err)
 		return -1;
 	if (!x->opts->idempotency_key)
 		return 0;
-	snprintf(once.tenant, sizeof(once.tenant), "%s", x->who->tenant);
+	snprintf(once.tenant, sizeof(once.tenant), "%s", x->caller->tenant);
 	snprintf(once.scope, sizeof(once.scope), "create:%s", x->opts->user ? x->opts->user : "");
 	snprintf(once.key, sizeof(once.key), "%s", x->opts->idempotency_key);
 	memcpy(once.target, x->id, sizeof(once.target));
@@ -320,8 +321,8 @@ static int enter_one(struct enter *x, struct err *err)
 	if (claim_id(x, err) < 0)
 		return -1;
 	if (per_user) /* two sessions of one user may replace each other */
-		user_slot_lock(x->e, &lock, x->who, x->opts->user);
-	r = per_user ? user_slot_free_one(x->e, x->who, x->opts, x->id, err) : 0;
+		user_slot_lock(x->e, &lock, x->caller, x->opts->user);
+	r = per_user ? user_slot_free_one(x->e, x->caller, x->opts, x->id, err) : 0;
 	if (r == 0)
 		r = enter_or_create(x, err);
 	name_unlock(&lock);
@@ -330,7 +331,7 @@ static int enter_one(struct enter *x, struct err *err)
 
 /* Calls share a result only if all keys, the tenant and the user are the same. Lengths separate
  * the parts. */
-static char *flight_name(const struct caller *who, const struct session_opts *w)
+static char *flight_name(const struct caller *caller, const struct session_opts *w)
 {
 	size_t size = 64 + STORE_NAME + STORE_USER + w->nkeys * (sizeof(*w->keys) + 48);
 	const char *user = w->user ? w->user : "";
@@ -339,8 +340,8 @@ static char *flight_name(const struct caller *who, const struct session_opts *w)
 
 	if (!name)
 		return NULL;
-	n = (size_t)snprintf(name, size, "enter:%zu:%s%zu:%s", strlen(who->tenant), who->tenant,
-			     strlen(user), user);
+	n = (size_t)snprintf(name, size, "enter:%zu:%s%zu:%s", strlen(caller->tenant),
+			     caller->tenant, strlen(user), user);
 	for (size_t i = 0; i < w->nkeys; i++)
 		n += (size_t)snprintf(name + n, size - n, "%zu:%s%zu:%s", strlen(w->keys[i].kind),
 				      w->keys[i].kind, strlen(w->keys[i].key), w->keys[i].key);
@@ -355,7 +356,7 @@ static int enter_with_rules(struct enter *x, struct err *err)
 	char user[STORE_USER];
 	int r;
 
-	if (policy_rules_for_opts(x->e, x->who, &opts, user, &rules, err) < 0)
+	if (policy_rules_for_opts(x->e, x->caller, &opts, user, &rules, err) < 0)
 		return -1;
 	x->opts = &opts;
 	x->rules = &rules;
@@ -365,19 +366,19 @@ static int enter_with_rules(struct enter *x, struct err *err)
 	return r;
 }
 
-int session_enter(struct engine *e, const struct caller *who, const struct session_opts *opts,
+int session_enter(struct engine *e, const struct caller *caller, const struct session_opts *opts,
 		  struct session_enter_result *ret, struct err *err)
 {
-	struct enter x = { .e = e, .who = who, .opts = opts };
+	struct enter x = { .e = e, .caller = caller, .opts = opts };
 	bool shared = opts->nkeys && !opts->pin && !opts->must_be_new && !opts->idempotency_key &&
 		      !opts->no_start && !opts->snapshot;
 	struct single_flight *flight = NULL;
 	auto_free char *name = NULL;
 	int r;
 
-	if (session_opts_check(e, who, opts, err) < 0)
+	if (session_opts_check(e, caller, opts, err) < 0)
 		return -1;
-	if (shared && !(name = flight_name(who, opts)))
+	if (shared && !(name = flight_name(caller, opts)))
 		return err_sys(err, ENOMEM, "session");
 	if (shared && !single_flight_join(e, name, &flight, ret, &r, err)) {
 		if (r == 0)
@@ -396,15 +397,15 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 	return 0;
 }
 
-int session_resume(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_resume(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		   int64_t if_version, struct session_enter_result *ret, struct err *err)
 {
 	struct session_opts opts = { .nkeys = 0 };
-	struct enter x = { .e = e, .who = who, .opts = &opts };
+	struct enter x = { .e = e, .caller = caller, .opts = &opts };
 	auto_fini(user_slot_release) struct user_slot slot = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (user_slot_acquire_ref(e, who, ref, if_version, &n, &slot, err) < 0)
+	if (user_slot_acquire_ref(e, caller, ref, if_version, &n, &slot, err) < 0)
 		return -1;
 	if (use_existing(&x, n, err) < 0) {
 		session_enter_result_fini(&x.out);

@@ -229,16 +229,16 @@ int hibernate_if_active(struct session *n, const char *actor, struct err *err)
 	return n->rec.state == SESSION_ACTIVE ? hibernate_session(n, &why, err) : 0;
 }
 
-int session_hibernate(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_hibernate(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		      int64_t if_version, struct store_session *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0)
+	if (session_lock_reconciled(e, caller, ref, if_version, &n, err) < 0)
 		return -1;
 	if (n->rec.state == SESSION_NONE)
 		return err_set(err, ERR_CONFLICT, "session %s has nothing to keep yet", n->id);
-	if (hibernate_if_active(n, who->actor, err) < 0)
+	if (hibernate_if_active(n, caller->actor, err) < 0)
 		return -1;
 	return session_return_record(n, ret, err);
 }

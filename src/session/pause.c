@@ -29,13 +29,13 @@ static int set_paused(struct session *n, bool paused, const char *actor, struct 
 }
 
 /* The record first: one that says paused and runs is thawed by the next use, which is harmless. */
-int session_pause(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_pause(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		  int64_t if_version, struct store_session *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 	struct err second;
 
-	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
+	if (session_lock_reconciled(e, caller, ref, if_version, &n, err) < 0 ||
 	    session_require_active(n, "pause", err) < 0)
 		return -1;
 	if (n->rec.paused)
@@ -43,14 +43,14 @@ int session_pause(struct engine *e, const struct caller *who, const struct sessi
 	if (!machine_wait_idle(n->machine,
 			       PAUSE_WAIT_MS)) /* a frozen transfer would wait for ever */
 		return err_set(err, ERR_CONFLICT, "session %s: files are being transferred", n->id);
-	if (set_paused(n, true, who->actor, err) < 0)
+	if (set_paused(n, true, caller->actor, err) < 0)
 		return -1;
 	hook_crash("pause:noted");
 	if (session_set_frozen(n, true, err) < 0) {
 		/* only what runs for certain is not paused: a keeper that died had frozen it,
 		 * perhaps */
 		if (session_set_frozen(n, false, &second) == 0)
-			(void)set_paused(n, false, who->actor, &second);
+			(void)set_paused(n, false, caller->actor, &second);
 		return -1;
 	}
 	return session_return_record(n, ret, err);
@@ -66,13 +66,14 @@ int session_thaw(struct session *n, const char *actor, struct err *err)
 	return set_paused(n, false, actor, err);
 }
 
-int session_unpause(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_unpause(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		    int64_t if_version, struct store_session *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
-	    session_require_active(n, "unpause", err) < 0 || session_thaw(n, who->actor, err) < 0)
+	if (session_lock_reconciled(e, caller, ref, if_version, &n, err) < 0 ||
+	    session_require_active(n, "unpause", err) < 0 ||
+	    session_thaw(n, caller->actor, err) < 0)
 		return -1;
 	return session_return_record(n, ret, err);
 }

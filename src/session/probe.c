@@ -234,11 +234,11 @@ static int expire(struct session *n, const struct session_cause_opts *why,
 }
 
 /* The sandbox no longer responds. What the keeper still has of it tells how it ended. */
-static int expire_gone(struct session *n, const struct caller *who,
+static int expire_gone(struct session *n, const struct caller *caller,
 		       struct session_probe_result *ret, struct err *err)
 {
 	struct session_cause_opts why = { SESSION_CAUSE_STOPPED, "its processes exited",
-					  who->actor };
+					  caller->actor };
 	struct keeper_listing l;
 
 	if (keeper_conn_list(n->engine, &l, err) < 0)
@@ -246,12 +246,12 @@ static int expire_gone(struct session *n, const struct caller *who,
 	if (keeper_listing_sandbox(&l, n->rec.sandbox) == KEEPER_PRESENCE_NONE)
 		why = (struct session_cause_opts){ SESSION_CAUSE_GONE,
 						   "its sandbox does not exist any more",
-						   who->actor };
+						   caller->actor };
 	keeper_listing_fini(&l);
 	return expire(n, &why, ret, err);
 }
 
-static int found_silent(struct session *n, const struct caller *who, int64_t begun, bool hasty,
+static int found_silent(struct session *n, const struct caller *caller, int64_t begun, bool hasty,
 			struct session_probe_result *ret, struct err *err)
 {
 	struct engine *e = n->engine;
@@ -267,9 +267,9 @@ static int found_silent(struct session *n, const struct caller *who, int64_t beg
 		return 0;
 	}
 	snprintf(text, sizeof(text), "it did not answer %u probes in a row", n->probe_failures);
-	return expire(n,
-		      &(struct session_cause_opts){ SESSION_CAUSE_UNAVAILABLE, text, who->actor },
-		      ret, err);
+	return expire(
+		n, &(struct session_cause_opts){ SESSION_CAUSE_UNAVAILABLE, text, caller->actor },
+		ret, err);
 }
 
 static int found_well(struct session *n, struct session_probe_result *ret, struct err *err)
@@ -290,7 +290,7 @@ static bool should_live(const struct session *n)
 
 /* Reconciles unfinished work first. A sandbox that should run but does not respond to a
  * connection counts as silent. */
-static int look_unconnected(struct session *n, const struct caller *who, int64_t begun,
+static int look_unconnected(struct session *n, const struct caller *caller, int64_t begun,
 			    struct session_probe_result *ret, struct err *err)
 {
 	bool lived = should_live(n);
@@ -298,7 +298,7 @@ static int look_unconnected(struct session *n, const struct caller *who, int64_t
 	if (reconcile_session(n, err) < 0) {
 		if (err->code != ERR_TIMEOUT || !should_live(n))
 			return -1;
-		return found_silent(n, who, begun, false, ret, err);
+		return found_silent(n, caller, begun, false, ret, err);
 	}
 	if (n->machine)
 		return 1;
@@ -307,16 +307,16 @@ static int look_unconnected(struct session *n, const struct caller *who, int64_t
 }
 
 /* 1: *ret_live is to be asked; 0: *ret says it all. */
-static int check_record(struct session *n, const struct caller *who, int64_t begun,
+static int check_record(struct session *n, const struct caller *caller, int64_t begun,
 			struct machine **ret_live, struct session_probe_result *ret,
 			struct err *err)
 {
-	int r = n->machine ? 1 : look_unconnected(n, who, begun, ret, err);
+	int r = n->machine ? 1 : look_unconnected(n, caller, begun, ret, err);
 
 	if (r <= 0)
 		return r;
 	if (machine_is_gone(n->machine))
-		return expire_gone(n, who, ret, err);
+		return expire_gone(n, caller, ret, err);
 	if (n->rec.paused) { /* a frozen sandbox cannot respond, and a probe does not thaw it */
 		*ret = make_result(n, SESSION_PROBE_CONNECTED);
 		ret->cause = (struct store_cause){ .text = "paused" };
@@ -333,7 +333,7 @@ struct asked {
 	struct err why;
 };
 
-static int record(struct session *n, const struct caller *who, const struct machine *v,
+static int record(struct session *n, const struct caller *caller, const struct machine *v,
 		  const struct asked *a, struct session_probe_result *ret, struct err *err)
 {
 	if (n->machine != v) { /* another caller changed it meanwhile */
@@ -345,9 +345,9 @@ static int record(struct session *n, const struct caller *who, const struct mach
 	case ECHO_OK:
 		return found_well(n, ret, err);
 	case ECHO_GONE:
-		return expire_gone(n, who, ret, err);
+		return expire_gone(n, caller, ret, err);
 	case ECHO_SILENT:
-		return found_silent(n, who, a->begun, a->hasty, ret, err);
+		return found_silent(n, caller, a->begun, a->hasty, ret, err);
 	case ECHO_FAILED:
 		break;
 	}
@@ -356,7 +356,7 @@ static int record(struct session *n, const struct caller *who, const struct mach
 	return 0;
 }
 
-int session_probe(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_probe(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		  int64_t deadline_ms, struct session_probe_result *ret, struct err *err)
 {
 	int64_t wait = deadline_ms > 0 ? deadline_ms : e->opts.probe_ms;
@@ -367,17 +367,17 @@ int session_probe(struct engine *e, const struct caller *who, const struct sessi
 	char id[STORE_ID];
 	int r;
 
-	if (session_lock_ref(e, who, ref, &n, err) < 0)
+	if (session_lock_ref(e, caller, ref, &n, err) < 0)
 		return -1;
-	r = check_record(n, who, a.begun, &v, ret, err);
+	r = check_record(n, caller, a.begun, &v, ret, err);
 	if (r <= 0)
 		return r;
 	memcpy(id, n->id, sizeof(id));
 	session_unlock(steal_ptr(&n));
 	if (echo(v, wait < DEADLINE_MAX_MS ? wait : DEADLINE_MAX_MS, &a.how, &a.why, err) < 0 ||
-	    session_lock_ref(e, who, &(struct session_ref){ .id = id }, &n, err) < 0)
+	    session_lock_ref(e, caller, &(struct session_ref){ .id = id }, &n, err) < 0)
 		return -1;
-	return record(n, who, v, &a, ret, err);
+	return record(n, caller, v, &a, ret, err);
 }
 
 /* ---- without a probe ------------------------------------------------------------------------- */
@@ -395,14 +395,14 @@ static void note_connection(struct session *n, void *arg)
 		c->open = !machine_is_gone(n->machine);
 }
 
-bool session_is_valid(struct engine *e, const struct caller *who, const struct session_ref *ref)
+bool session_is_valid(struct engine *e, const struct caller *caller, const struct session_ref *ref)
 {
 	struct store_session s;
 	struct connection c = { .session = s.id };
 	struct err ignored;
 	bool active;
 
-	if (session_get(e, who, ref, &s, &ignored) < 0)
+	if (session_get(e, caller, ref, &s, &ignored) < 0)
 		return false;
 	active = session_is_active(&s, engine_now(e));
 	if (active)

@@ -32,20 +32,20 @@ int session_ref_binding(const struct session_ref *ref, struct store_binding *ret
 }
 
 /* A destroyed session is reported with its cause as long as its tombstone is kept. */
-void session_ref_set_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
-			  struct err *err)
+void session_ref_set_gone(struct engine *e, const struct caller *caller,
+			  const struct session_ref *ref, struct err *err)
 {
 	struct store_tombstone t;
 	struct err none;
 
-	if (session_tombstone(e, who, ref, &t, &none) < 0)
+	if (session_tombstone(e, caller, ref, &t, &none) < 0)
 		return;
 	err_set(err, ERR_NOT_FOUND, "session %s was destroyed (%s)%s%s", t.session, t.cause.code,
 		*t.cause.text ? ": " : "", t.cause.text);
 	err->sys = ESTALE;
 }
 
-int session_tombstone(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_tombstone(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		      struct store_tombstone *ret, struct err *err)
 {
 	struct store_tombstone t;
@@ -61,17 +61,17 @@ int session_tombstone(struct engine *e, const struct caller *who, const struct s
 		if (session_ref_binding(ref, &by, err) < 0)
 			return -1;
 		WITH_STORE(e, st)
-		r = store_tombstone_find(st, who->tenant, &by, &t, err);
+		r = store_tombstone_find(st, caller->tenant, &by, &t, err);
 	}
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : -1;
-	if (strcmp(t.tenant, who->tenant) != 0)
+	if (strcmp(t.tenant, caller->tenant) != 0)
 		return session_ref_not_found(ref, err);
 	*ret = t;
 	return 0;
 }
 
-static int read_record(struct engine *e, const struct caller *who, const struct session_ref *ref,
+static int read_record(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		       struct store_session *ret, struct err *err)
 {
 	struct store_binding by;
@@ -89,7 +89,7 @@ static int read_record(struct engine *e, const struct caller *who, const struct 
 	if (session_ref_binding(ref, &by, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = store_session_find(st, who->tenant, &by, ret, err);
+	r = store_session_find(st, caller->tenant, &by, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : r;
 }
 
@@ -104,33 +104,33 @@ static void refresh_record(struct engine *e, struct store_session *s)
 	*s = fresh;
 }
 
-int session_get(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_get(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		struct store_session *ret, struct err *err)
 {
 	struct store_session s;
 
-	if (read_record(e, who, ref, &s, err) < 0)
-		return err->code == ERR_NOT_FOUND ? session_ref_gone(e, who, ref, err) : -1;
+	if (read_record(e, caller, ref, &s, err) < 0)
+		return err->code == ERR_NOT_FOUND ? session_ref_gone(e, caller, ref, err) : -1;
 	refresh_record(e, &s);
-	if (strcmp(s.tenant, who->tenant) == 0 && s.state != SESSION_DESTROYING) {
+	if (strcmp(s.tenant, caller->tenant) == 0 && s.state != SESSION_DESTROYING) {
 		*ret = s;
 		return 0;
 	}
 	(void)session_ref_not_found(ref, err);
 	store_session_fini(&s);
-	return session_ref_gone(e, who, ref, err);
+	return session_ref_gone(e, caller, ref, err);
 }
 
-bool session_is_foreign(struct engine *e, const struct caller *who, const char *id)
+bool session_is_foreign(struct engine *e, const struct caller *caller, const char *id)
 {
 	struct session_ref ref = { .id = id };
 	struct store_session s;
 	struct err ignored = { 0 };
 	bool anothers;
 
-	if (read_record(e, who, &ref, &s, &ignored) < 0)
+	if (read_record(e, caller, &ref, &s, &ignored) < 0)
 		return false;
-	anothers = s.state != SESSION_DESTROYING && strcmp(s.tenant, who->tenant) != 0;
+	anothers = s.state != SESSION_DESTROYING && strcmp(s.tenant, caller->tenant) != 0;
 	store_session_fini(&s);
 	return anothers;
 }
@@ -147,13 +147,13 @@ int session_list(struct engine *e, const struct store_session_filter *f, struct 
 	return r;
 }
 
-int session_stats(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_stats(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		  struct keeper_stats *ret, struct err *err)
 {
 	struct store_session s;
 	int r;
 
-	if (session_get(e, who, ref, &s, err) < 0)
+	if (session_get(e, caller, ref, &s, err) < 0)
 		return -1;
 	if (s.runtime == SESSION_RUNTIME_LIVE)
 		r = keeper_conn_stats(e, s.sandbox, ret, err);
@@ -164,14 +164,14 @@ int session_stats(struct engine *e, const struct caller *who, const struct sessi
 	return r;
 }
 
-int session_is_durable(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_is_durable(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		       bool *ret, struct err *err)
 {
 	struct store_session s;
 	struct store_layer l = { .durable = true };
 	int r = 0;
 
-	if (session_get(e, who, ref, &s, err) < 0)
+	if (session_get(e, caller, ref, &s, err) < 0)
 		return -1;
 	/* what lies below it was there when it was synced */
 	if (*s.layer)

@@ -13,13 +13,13 @@ static inline int session_ref_not_found(const struct session_ref *ref, struct er
 	return -1;
 }
 
-void session_ref_set_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
-			  struct err *err);
+void session_ref_set_gone(struct engine *e, const struct caller *caller,
+			  const struct session_ref *ref, struct err *err);
 
-static inline int session_ref_gone(struct engine *e, const struct caller *who,
+static inline int session_ref_gone(struct engine *e, const struct caller *caller,
 				   const struct session_ref *ref, struct err *reterr)
 {
-	session_ref_set_gone(e, who, ref, reterr);
+	session_ref_set_gone(e, caller, ref, reterr);
 	return -1;
 }
 

@@ -237,17 +237,18 @@ int resume_session(struct session *n, const struct session_cause_opts *why, int6
 	return resume_restored(n, ret, err);
 }
 
-int session_lock_for_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
-			 bool resume, struct session **ret, struct user_slot *slot, struct err *err)
+int session_lock_for_use(struct engine *e, const struct caller *caller,
+			 const struct session_ref *ref, bool resume, struct session **ret,
+			 struct user_slot *slot, struct err *err)
 {
-	return resume ? user_slot_acquire_ref(e, who, ref, 0, ret, slot, err)
-		      : session_lock_reconciled(e, who, ref, 0, ret, err);
+	return resume ? user_slot_acquire_ref(e, caller, ref, 0, ret, slot, err)
+		      : session_lock_reconciled(e, caller, ref, 0, ret, err);
 }
 
-int session_ensure_running(struct session *n, const struct caller *who, bool resume,
+int session_ensure_running(struct session *n, const struct caller *caller, bool resume,
 			   enum session_outcome *ret, struct err *err)
 {
-	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, who->actor };
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, caller->actor };
 	struct resume_result resumed;
 
 	*ret = SESSION_REUSED;
@@ -261,7 +262,7 @@ int session_ensure_running(struct session *n, const struct caller *who, bool res
 		if (resume_session(n, &why, 0, &resumed, err) < 0)
 			return -1;
 	}
-	if (n->rec.paused && session_thaw(n, who->actor, err) < 0)
+	if (n->rec.paused && session_thaw(n, caller->actor, err) < 0)
 		return -1;
 	session_touch(n);
 	return 0;

@@ -231,7 +231,7 @@ void session_unlock(struct session *n)
 
 /* ---- lock by reference ----------------------------------------------------------------------- */
 
-static int resolve_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
+static int resolve_ref(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		       char ret[STORE_ID], struct err *err)
 {
 	struct store_binding by;
@@ -247,7 +247,7 @@ static int resolve_ref(struct engine *e, const struct caller *who, const struct 
 	if (session_ref_binding(ref, &by, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = store_session_find(st, who->tenant, &by, &s, err);
+	r = store_session_find(st, caller->tenant, &by, &s, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : -1;
 	snprintf(ret, STORE_ID, "%s", s.id);
@@ -255,30 +255,31 @@ static int resolve_ref(struct engine *e, const struct caller *who, const struct 
 	return 0;
 }
 
-int session_lock_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_lock_ref(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		     struct session **ret, struct err *err)
 {
 	char id[STORE_ID];
 	struct session *n = NULL;
 
-	if (resolve_ref(e, who, ref, id, err) < 0 || session_lock(e, who->tenant, id, &n, err) < 0)
-		return err->code == ERR_NOT_FOUND ? session_ref_gone(e, who, ref, err) : -1;
+	if (resolve_ref(e, caller, ref, id, err) < 0 ||
+	    session_lock(e, caller->tenant, id, &n, err) < 0)
+		return err->code == ERR_NOT_FOUND ? session_ref_gone(e, caller, ref, err) : -1;
 	if (n->rec.state == SESSION_DESTROYING) {
 		session_unlock(n);
 		err_set(err, ERR_NOT_FOUND, "session %s is being destroyed", id);
-		return session_ref_gone(e, who, ref, err);
+		return session_ref_gone(e, caller, ref, err);
 	}
 	*ret = n;
 	return 0;
 }
 
-int session_lock_reconciled(struct engine *e, const struct caller *who,
+int session_lock_reconciled(struct engine *e, const struct caller *caller,
 			    const struct session_ref *ref, int64_t if_version, struct session **ret,
 			    struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (session_lock_ref(e, who, ref, &n, err) < 0)
+	if (session_lock_ref(e, caller, ref, &n, err) < 0)
 		return -1;
 	if (if_version && n->rec.version != if_version)
 		return err_set(err, ERR_CONFLICT, "session %s has version %lld, not %lld", n->id,

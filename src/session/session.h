@@ -52,10 +52,10 @@ typedef void session_each_fn(struct session *n, void *arg);
 int session_lock(struct engine *e, const char *tenant, const char *id, struct session **ret,
 		 struct err *err);
 /* The same by id or key; with the cause of the tombstone if it was destroyed. */
-int session_lock_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_lock_ref(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		     struct session **ret, struct err *err);
 /* The same, reconciled: its state is at rest or active, and true. */
-int session_lock_reconciled(struct engine *e, const struct caller *who,
+int session_lock_reconciled(struct engine *e, const struct caller *caller,
 			    const struct session_ref *ref, int64_t if_version, struct session **ret,
 			    struct err *err);
 /* Creates a session and writes its record with `ev`; the caller gets it locked. Takes over *s. */

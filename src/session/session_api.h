@@ -47,29 +47,29 @@ struct session_enter_result {
 };
 void session_enter_result_fini(struct session_enter_result *r);
 
-int session_enter(struct engine *e, const struct caller *who, const struct session_opts *opts,
+int session_enter(struct engine *e, const struct caller *caller, const struct session_opts *opts,
 		  struct session_enter_result *ret, struct err *err);
 
 /* ---- reads ----------------------------------------------------------------------------------- */
 
-int session_get(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_get(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		struct store_session *ret, struct err *err);
 /* Whether the session exists and belongs to another tenant: for surfaces that deny access where
  * session_get() returns ERR_NOT_FOUND. */
-bool session_is_foreign(struct engine *e, const struct caller *who, const char *id);
+bool session_is_foreign(struct engine *e, const struct caller *caller, const char *id);
 int session_list(struct engine *e, const struct store_session_filter *f, struct store_page page,
 		 struct store_session_list *ret, struct err *err);
 /* Limits of its sandbox: of the session, else its template, else the defaults; within its policy.
  * The defaults if the template cannot be read. */
 void session_limits(struct engine *e, const struct store_session *s, struct limits *ret);
 /* True only while its sandbox runs. */
-bool session_is_valid(struct engine *e, const struct caller *who, const struct session_ref *ref);
-int session_tombstone(struct engine *e, const struct caller *who, const struct session_ref *ref,
+bool session_is_valid(struct engine *e, const struct caller *caller, const struct session_ref *ref);
+int session_tombstone(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		      struct store_tombstone *ret, struct err *err);
 /* Whether its newest sealed files would survive a power loss. Of a running one: those below it. */
-int session_is_durable(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_is_durable(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		       bool *ret, struct err *err);
-int session_stats(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_stats(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		  struct keeper_stats *ret, struct err *err);
 
 enum session_probe_status {
@@ -84,7 +84,7 @@ struct session_probe_result {
 	int64_t expires_at, retry_after_ms;
 };
 /* Never postpones a deadline. deadline_ms 0: the default. */
-int session_probe(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_probe(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		  int64_t deadline_ms, struct session_probe_result *ret, struct err *err);
 
 /* ---- changes --------------------------------------------------------------------------------- */
@@ -93,10 +93,10 @@ int session_probe(struct engine *e, const struct caller *who, const struct sessi
  * where it is not NULL, is the record afterwards. */
 
 /* Postpones its deadlines by ms (0: the default step), never past its lifetime. */
-int session_extend(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_extend(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		   int64_t ms, int64_t if_version, struct store_session *ret, struct err *err);
 /* Counts as a use of the session. */
-int session_activity(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_activity(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		     struct store_session *ret, struct err *err);
 
 struct session_patch { /* NULL: unchanged */
@@ -106,31 +106,31 @@ struct session_patch { /* NULL: unchanged */
 	const char *metadata;
 	int64_t if_version;
 };
-int session_change(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_change(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		   const struct session_patch *patch, struct store_session *ret, struct err *err);
 
 /* Freezes its processes; memory is kept. Any use thaws them. */
-int session_pause(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_pause(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		  int64_t if_version, struct store_session *ret, struct err *err);
-int session_unpause(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_unpause(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		    int64_t if_version, struct store_session *ret, struct err *err);
 
 /* Ends its processes and keeps its files. Success if it is hibernated already. */
-int session_hibernate(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_hibernate(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		      int64_t if_version, struct store_session *ret, struct err *err);
 /* If it runs already: success, SESSION_REUSED. Postpones the deadlines like session_enter(). */
-int session_resume(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_resume(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		   int64_t if_version, struct session_enter_result *ret, struct err *err);
 
 /* An archived session is never evaluated nor resumed. A running one is hibernated first. */
-int session_archive(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_archive(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		    int64_t if_version, struct store_session *ret, struct err *err);
-int session_unarchive(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_unarchive(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		      int64_t if_version, struct store_session *ret, struct err *err);
 
 /* Works in every state, without the guest. Success if it is destroyed already; ERR_NOT_FOUND only
  * if it never existed. *ret (may be NULL) is the tombstone. */
-int session_destroy(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_destroy(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		    const struct session_cause_opts *why, struct store_tombstone *ret,
 		    struct err *err);
 
@@ -140,7 +140,7 @@ struct session_cleanup {
 	char (*failed)[STORE_ID]; /* owned */
 	size_t ndestroyed, nfailed;
 };
-int session_cleanup(struct engine *e, const struct caller *who, const char *user,
+int session_cleanup(struct engine *e, const struct caller *caller, const char *user,
 		    struct session_cleanup *ret, struct err *err);
 void session_cleanup_fini(struct session_cleanup *c);
 

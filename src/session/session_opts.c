@@ -76,14 +76,14 @@ static int check_limits(struct engine *e, const struct session_opts *w, const ch
 	return limits_check(&spec.limits, "limits.", err);
 }
 
-int session_opts_check(struct engine *e, const struct caller *who, const struct session_opts *w,
+int session_opts_check(struct engine *e, const struct caller *caller, const struct session_opts *w,
 		       struct err *err)
 {
 	auto_fini(template_fini) struct template merged;
 	int r;
 
 	template_init(&merged);
-	if (!who->tenant || !*who->tenant || strlen(who->tenant) >= STORE_NAME)
+	if (!caller->tenant || !*caller->tenant || strlen(caller->tenant) >= STORE_NAME)
 		return err_set(err, ERR_INVALID, "tenant: missing or too long");
 	if (check_keys(w, err) < 0 || check_text("user", w->user, STORE_USER, err) < 0 ||
 	    check_text("template", w->template, STORE_ID, err) < 0 ||
@@ -154,14 +154,14 @@ static int get_layer(struct engine *e, const char *id, struct store_layer *ret, 
 	return r;
 }
 
-int session_opts_template(struct engine *e, const struct caller *who, const struct session_opts *w,
-			  char ret[STORE_ID], struct err *err)
+int session_opts_template(struct engine *e, const struct caller *caller,
+			  const struct session_opts *w, char ret[STORE_ID], struct err *err)
 {
 	struct store_layer layer = { .template = "host" };
 	struct store_snapshot snap;
 
 	if (!w->template && w->snapshot &&
-	    (snapshot_get(e, who, w->snapshot, &snap, err) < 0 ||
+	    (snapshot_get(e, caller, w->snapshot, &snap, err) < 0 ||
 	     get_layer(e, snap.layer, &layer, err) < 0))
 		return -1;
 	snprintf(ret, STORE_ID, "%s", w->template ? w->template : layer.template);
@@ -179,7 +179,7 @@ static void set_layer(struct store_session *s, const char *layer)
 
 /* From a snapshot: its files, on the template they were made on, or on one that lies on the same.
  */
-static int set_snapshot(struct engine *e, const struct caller *who, const struct session_opts *w,
+static int set_snapshot(struct engine *e, const struct caller *caller, const struct session_opts *w,
 			const char *layer_of_template, struct store_session *s, struct err *err)
 {
 	char holder[STORE_KEY];
@@ -187,7 +187,7 @@ static int set_snapshot(struct engine *e, const struct caller *who, const struct
 	struct store_snapshot snap;
 
 	holder_name(s->id, holder);
-	if (snapshot_hold(e, who, w->snapshot, holder, &snap, err) < 0)
+	if (snapshot_hold(e, caller, w->snapshot, holder, &snap, err) < 0)
 		return -1;
 	set_layer(s, snap.layer);
 	memcpy(s->snapshot, snap.id, sizeof(s->snapshot));
@@ -202,13 +202,13 @@ static int set_snapshot(struct engine *e, const struct caller *who, const struct
 	return 0;
 }
 
-static int set_files(struct engine *e, const struct caller *who, const struct session_opts *w,
+static int set_files(struct engine *e, const struct caller *caller, const struct session_opts *w,
 		     const struct template *t, struct store_session *s, struct err *err)
 {
 	char holder[STORE_KEY];
 
 	if (w->snapshot)
-		return set_snapshot(e, who, w, t->layer, s, err);
+		return set_snapshot(e, caller, w, t->layer, s, err);
 	if (!t->layer)
 		return 0;
 	holder_name(s->id, holder);
@@ -218,14 +218,14 @@ static int set_files(struct engine *e, const struct caller *who, const struct se
 	return 0;
 }
 
-static int set_spec(struct engine *e, const struct caller *who, const struct session_opts *w,
+static int set_spec(struct engine *e, const struct caller *caller, const struct session_opts *w,
 		    const struct policy_rules *rules, struct store_session *s, struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 	auto_fini(template_fini) struct template merged;
 
 	template_init(&merged);
-	if (session_opts_template(e, who, w, s->template, err) < 0 ||
+	if (session_opts_template(e, caller, w, s->template, err) < 0 ||
 	    check_limits(e, w, s->template, &merged, err) < 0 ||
 	    template_cap(&merged, &rules->limits, err) < 0 ||
 	    template_apply(&merged, &spec, err) < 0)
@@ -234,17 +234,17 @@ static int set_spec(struct engine *e, const struct caller *who, const struct ses
 	s->disk_bytes = (int64_t)spec.limits.disk_bytes;
 	if (w->overrides && template_print(w->overrides, &s->spec, err) < 0)
 		return -1;
-	return set_files(e, who, w, &merged, s, err);
+	return set_files(e, caller, w, &merged, s, err);
 }
 
-int session_opts_to_record(struct engine *e, const struct caller *who, const struct session_opts *w,
-			   const struct policy_rules *rules, const char *id,
-			   struct store_session *ret, struct err *err)
+int session_opts_to_record(struct engine *e, const struct caller *caller,
+			   const struct session_opts *w, const struct policy_rules *rules,
+			   const char *id, struct store_session *ret, struct err *err)
 {
 	struct store_session s = { .state = SESSION_NONE, .created_at = engine_now(e) };
 
 	snprintf(s.id, sizeof(s.id), "%s", id);
-	snprintf(s.tenant, sizeof(s.tenant), "%s", who->tenant);
+	snprintf(s.tenant, sizeof(s.tenant), "%s", caller->tenant);
 	snprintf(s.user, sizeof(s.user), "%s", w->user ? w->user : "");
 	memcpy(s.policy, rules->policy.name, sizeof(s.policy));
 	snprintf(s.project, sizeof(s.project), "%s", w->project ? w->project : "");
@@ -253,7 +253,7 @@ int session_opts_to_record(struct engine *e, const struct caller *who, const str
 	s.on_expire = (uint8_t)w->on_expire;
 	s.idle_timeout_ms = clamp(w->idle_timeout_ms, e->opts.idle_ms, e->opts.idle_max_ms);
 	s.max_lifetime_ms = clamp(w->max_lifetime_ms, e->opts.lifetime_ms, e->opts.lifetime_max_ms);
-	if (set_spec(e, who, w, rules, &s, err) < 0 || set_bindings(w, &s, err) < 0 ||
+	if (set_spec(e, caller, w, rules, &s, err) < 0 || set_bindings(w, &s, err) < 0 ||
 	    copy_text(w->metadata, &s.metadata, err) < 0) {
 		session_opts_release(e, id, s.layer);
 		store_session_fini(&s);
@@ -267,8 +267,8 @@ int session_opts_to_record(struct engine *e, const struct caller *who, const str
  */
 
 /* The session that the call leads to, as it is now; false: a new one, as far as one can see. */
-static bool find_requested(struct engine *e, const struct caller *who, const struct session_opts *w,
-			   struct store_session *ret)
+static bool find_requested(struct engine *e, const struct caller *caller,
+			   const struct session_opts *w, struct store_session *ret)
 {
 	struct session_ref pin = { .id = w->pin };
 	struct err ignored;
@@ -276,20 +276,20 @@ static bool find_requested(struct engine *e, const struct caller *who, const str
 	for (size_t i = 0; i < w->nkeys; i++) {
 		struct session_ref ref = { .kind = w->keys[i].kind, .key = w->keys[i].key };
 
-		if (session_get(e, who, &ref, ret, &ignored) == 0)
+		if (session_get(e, caller, &ref, ret, &ignored) == 0)
 			return true;
 	}
-	return !w->nkeys && w->pin && session_get(e, who, &pin, ret, &ignored) == 0;
+	return !w->nkeys && w->pin && session_get(e, caller, &pin, ret, &ignored) == 0;
 }
 
-static int template_policy(struct engine *e, const struct caller *who, const struct session_opts *w,
-			   char ret[STORE_NAME], struct err *err)
+static int template_policy(struct engine *e, const struct caller *caller,
+			   const struct session_opts *w, char ret[STORE_NAME], struct err *err)
 {
 	auto_fini(template_fini) struct template t;
 	char name[STORE_ID];
 
 	template_init(&t);
-	if (session_opts_template(e, who, w, name, err) < 0 ||
+	if (session_opts_template(e, caller, w, name, err) < 0 ||
 	    template_load(e->home, name, &t, err) < 0)
 		return -1;
 	if (t.policy && strlen(t.policy) >= STORE_NAME)
@@ -322,33 +322,33 @@ static int apply_policy(struct session_opts *w, const struct policy_rules *r, st
 }
 
 /* One of this name is for all sessions of its tenant that are under no other. */
-static int tenant_policy(struct engine *e, const struct caller *who, char name[STORE_NAME],
+static int tenant_policy(struct engine *e, const struct caller *caller, char name[STORE_NAME],
 			 struct err *err)
 {
 	struct store_policy p;
 
-	if (policy_get(e, who->tenant, POLICY_DEFAULT_NAME, &p, err) < 0)
+	if (policy_get(e, caller->tenant, POLICY_DEFAULT_NAME, &p, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	snprintf(name, STORE_NAME, "%s", p.name);
 	store_policy_fini(&p);
 	return 0;
 }
 
-int policy_rules_for_opts(struct engine *e, const struct caller *who, struct session_opts *w,
+int policy_rules_for_opts(struct engine *e, const struct caller *caller, struct session_opts *w,
 			  char user[STORE_USER], struct policy_rules *ret, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
-	bool there = find_requested(e, who, w, &s);
+	bool there = find_requested(e, caller, w, &s);
 	char name[STORE_NAME] = "";
 
 	if (there)
 		snprintf(name, sizeof(name), "%s", s.policy);
 	else if (w->policy)
 		snprintf(name, sizeof(name), "%s", w->policy);
-	else if (!w->no_policy && (template_policy(e, who, w, name, err) < 0 ||
-				   (!*name && tenant_policy(e, who, name, err) < 0)))
+	else if (!w->no_policy && (template_policy(e, caller, w, name, err) < 0 ||
+				   (!*name && tenant_policy(e, caller, name, err) < 0)))
 		return -1;
-	if (policy_rules_load(e, who->tenant, name, ret, err) < 0)
+	if (policy_rules_load(e, caller->tenant, name, ret, err) < 0)
 		return err_ctx(err, "%s", !there && !w->policy ? "template" : "policy");
 	if (there && !w->user && *s.user && ret->policy.max_active_per_user) {
 		snprintf(user, STORE_USER, "%s", s.user);

@@ -23,14 +23,14 @@ static bool is_requested(const struct session_opts *w, const char *id,
 	return false;
 }
 
-void user_slot_lock(struct engine *e, struct name_lock *l, const struct caller *who,
+void user_slot_lock(struct engine *e, struct name_lock *l, const struct caller *caller,
 		    const char *user)
 {
-	name_lock(e, l, "user_slot", who->tenant, user);
+	name_lock(e, l, "user_slot", caller->tenant, user);
 }
 
 /* The others keep their files. */
-static int replace_others(struct engine *e, const struct caller *who,
+static int replace_others(struct engine *e, const struct caller *caller,
 			  const struct store_session_list *l, const struct session_opts *w,
 			  const char *id, size_t excess, struct err *err)
 {
@@ -43,7 +43,7 @@ static int replace_others(struct engine *e, const struct caller *who,
 
 		if (is_requested(w, id, &l->items[i]))
 			continue;
-		if (session_lock(e, who->tenant, l->items[i].id, &n, err) < 0) {
+		if (session_lock(e, caller->tenant, l->items[i].id, &n, err) < 0) {
 			if (err->code != ERR_NOT_FOUND)
 				return -1;
 		} else if (reconcile_session(n, err) < 0 ||
@@ -56,10 +56,10 @@ static int replace_others(struct engine *e, const struct caller *who,
 	return 0;
 }
 
-int user_slot_free_one(struct engine *e, const struct caller *who, const struct session_opts *w,
+int user_slot_free_one(struct engine *e, const struct caller *caller, const struct session_opts *w,
 		       const char *id, struct err *err)
 {
-	struct store_session_filter f = { .tenant = who->tenant,
+	struct store_session_filter f = { .tenant = caller->tenant,
 					  .user = w->user,
 					  .states = SM_BIT(SESSION_PROVISIONING) |
 						    SM_BIT(SESSION_ACTIVE) |
@@ -78,7 +78,7 @@ int user_slot_free_one(struct engine *e, const struct caller *who, const struct 
 		r = err_set(err, ERR_LIMIT, "user %s has %zu active sessions (limit %u)", w->user,
 			    others, w->max_active_per_user);
 	else if (others >= w->max_active_per_user)
-		r = replace_others(e, who, &l, w, id, others - w->max_active_per_user + 1, err);
+		r = replace_others(e, caller, &l, w, id, others - w->max_active_per_user + 1, err);
 	store_session_list_fini(&l);
 	return r;
 }
@@ -88,39 +88,39 @@ static bool user_slot_is_needed(const struct store_session *s)
 	return *s->policy && *s->user && s->state != SESSION_ACTIVE;
 }
 
-static int free_slot(struct engine *e, const struct caller *who, const struct store_session *s,
+static int free_slot(struct engine *e, const struct caller *caller, const struct store_session *s,
 		     const struct store_policy *p, struct err *err)
 {
 	struct session_opts w = { .user = s->user,
 				  .max_active_per_user = (unsigned)p->max_active_per_user,
 				  .on_exceed = (enum session_exceed_action)p->on_exceed };
 
-	return p->max_active_per_user ? user_slot_free_one(e, who, &w, s->id, err) : 0;
+	return p->max_active_per_user ? user_slot_free_one(e, caller, &w, s->id, err) : 0;
 }
 
-static int user_slot_acquire(struct engine *e, const struct caller *who,
+static int user_slot_acquire(struct engine *e, const struct caller *caller,
 			     const struct store_session *s, struct user_slot *ret, struct err *err)
 {
 	auto_fini(policy_rules_fini) struct policy_rules r;
 
 	if (policy_rules_load(e, s->tenant, s->policy, &r, err) < 0)
 		return -1;
-	user_slot_lock(e, &ret->lock, who, s->user);
-	if (free_slot(e, who, s, &r.policy, err) == 0)
+	user_slot_lock(e, &ret->lock, caller, s->user);
+	if (free_slot(e, caller, s, &r.policy, err) == 0)
 		return 0;
 	user_slot_release(ret);
 	return -1;
 }
 
-int user_slot_acquire_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
-			  int64_t if_version, struct session **ret, struct user_slot *slot,
-			  struct err *err)
+int user_slot_acquire_ref(struct engine *e, const struct caller *caller,
+			  const struct session_ref *ref, int64_t if_version, struct session **ret,
+			  struct user_slot *slot, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 	struct session_ref by_id = { .id = s.id };
 
-	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0)
+	if (session_lock_reconciled(e, caller, ref, if_version, &n, err) < 0)
 		return -1;
 	if (!user_slot_is_needed(&n->rec)) {
 		*ret = steal_ptr(&n);
@@ -129,9 +129,9 @@ int user_slot_acquire_ref(struct engine *e, const struct caller *who, const stru
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	session_unlock(steal_ptr(&n)); /* a holder of a session's lock must not wait for another */
-	if (user_slot_acquire(e, who, &s, slot, err) < 0)
+	if (user_slot_acquire(e, caller, &s, slot, err) < 0)
 		return -1;
-	if (session_lock_reconciled(e, who, &by_id, if_version, ret, err) == 0)
+	if (session_lock_reconciled(e, caller, &by_id, if_version, ret, err) == 0)
 		return 0;
 	user_slot_release(slot);
 	return -1;

@@ -14,17 +14,17 @@ struct user_slot {
 };
 /* session_lock_reconciled() for a session that may be resumed, with its user slot. *slot is held
  * until user_slot_release(). */
-int user_slot_acquire_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
-			  int64_t if_version, struct session **ret, struct user_slot *slot,
-			  struct err *err);
+int user_slot_acquire_ref(struct engine *e, const struct caller *caller,
+			  const struct session_ref *ref, int64_t if_version, struct session **ret,
+			  struct user_slot *slot, struct err *err);
 void user_slot_release(struct user_slot *t);
 DEFINE_AUTO(struct user_slot *, user_slot_release);
 /* One caller at a time counts and starts sessions of a user. */
-void user_slot_lock(struct engine *e, struct name_lock *l, const struct caller *who,
+void user_slot_lock(struct engine *e, struct name_lock *l, const struct caller *caller,
 		    const char *user);
 /* Under the user's policy: others of the user are hibernated, or it is refused. `id`: what a new
  * one would get. */
-int user_slot_free_one(struct engine *e, const struct caller *who, const struct session_opts *w,
+int user_slot_free_one(struct engine *e, const struct caller *caller, const struct session_opts *w,
 		       const char *id, struct err *err);
 
 #endif

@@ -19,12 +19,12 @@
 enum { FORKS_MAX = 1000, DESTROY_ATTEMPTS = 3 };
 
 /* Holds a snapshot, which must be one of this session. */
-static int hold_own_snapshot(struct session *n, const struct caller *who, const char *id,
+static int hold_own_snapshot(struct session *n, const struct caller *caller, const char *id,
 			     const char *holder, struct store_snapshot *ret, struct err *err)
 {
 	struct store_snapshot s;
 
-	if (snapshot_hold(n->engine, who, id, holder, &s, err) < 0)
+	if (snapshot_hold(n->engine, caller, id, holder, &s, err) < 0)
 		return -1;
 	if (strcmp(s.session, n->id) != 0) {
 		layers_release(n->engine, s.layer, holder);
@@ -37,7 +37,7 @@ static int hold_own_snapshot(struct session *n, const struct caller *who, const 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
 /* Holds the layer that the forks start from. */
-static int hold_source(struct session *n, const struct caller *who, const char *snapshot,
+static int hold_source(struct session *n, const struct caller *caller, const char *snapshot,
 		       const char *holder, char ret[STORE_ID], struct err *err)
 {
 	char layer[STORE_ID];
@@ -45,7 +45,7 @@ static int hold_source(struct session *n, const struct caller *who, const char *
 	struct layer_reservation l;
 
 	if (snapshot) {
-		if (hold_own_snapshot(n, who, snapshot, holder, &s, err) < 0)
+		if (hold_own_snapshot(n, caller, snapshot, holder, &s, err) < 0)
 			return -1;
 		memcpy(ret, s.layer, sizeof(layer));
 		return 0;
@@ -136,28 +136,29 @@ static int create_fork(struct session *n, const char *layer, const struct store_
 	return store_session_copy(&fork->rec, ret, err);
 }
 
-static void destroy_forks(struct engine *e, const struct caller *who, struct store_session *forks,
-			  unsigned count)
+static void destroy_forks(struct engine *e, const struct caller *caller,
+			  struct store_session *forks, unsigned count)
 {
 	struct session_cause_opts why = { SESSION_CAUSE_ERROR,
-					  "another session of this fork failed", who->actor };
+					  "another session of this fork failed", caller->actor };
 	struct err ignored;
 
 	for (unsigned i = 0; i < count; i++) {
 		struct session_ref ref = { .id = forks[i].id };
 
-		(void)session_destroy(e, who, &ref, &why, NULL, &ignored);
+		(void)session_destroy(e, caller, &ref, &why, NULL, &ignored);
 		store_session_fini(&forks[i]);
 	}
 }
 
-static int create_forks(struct session *n, const struct caller *who, const char *layer,
+static int create_forks(struct session *n, const struct caller *caller, const char *layer,
 			unsigned count, const struct store_binding *keys, struct store_session *ret,
 			struct err *err)
 {
 	for (unsigned i = 0; i < count; i++) {
-		if (create_fork(n, layer, keys ? &keys[i] : NULL, who->actor, &ret[i], err) < 0) {
-			destroy_forks(n->engine, who, ret, i);
+		if (create_fork(n, layer, keys ? &keys[i] : NULL, caller->actor, &ret[i], err) <
+		    0) {
+			destroy_forks(n->engine, caller, ret, i);
 			return -1;
 		}
 		hook_crash("fork:made");
@@ -165,7 +166,7 @@ static int create_forks(struct session *n, const struct caller *who, const char 
 	return 0;
 }
 
-int session_fork(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_fork(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		 const char *snapshot, unsigned count, const struct store_binding *keys,
 		 struct store_session *ret, struct err *err)
 {
@@ -180,12 +181,12 @@ int session_fork(struct engine *e, const struct caller *who, const struct sessio
 	forks = calloc(count, sizeof(*forks));
 	if (!forks)
 		return err_set(err, ERR_LIMIT, "out of memory for %u sessions", count);
-	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 ||
+	if (session_lock_reconciled(e, caller, ref, 0, &n, err) < 0 ||
 	    id_generate("fork:", holder, err) < 0 ||
-	    hold_source(n, who, snapshot, holder, layer, err) < 0)
+	    hold_source(n, caller, snapshot, holder, layer, err) < 0)
 		return -1;
 	hook_crash("fork:held");
-	r = create_forks(n, who, layer, count, keys, forks, err);
+	r = create_forks(n, caller, layer, count, keys, forks, err);
 	layers_release(e, layer, holder);
 	if (r == 0)
 		memcpy(ret, forks, count * sizeof(*forks));
@@ -246,11 +247,11 @@ static int roll_back(struct session *n, const struct session_cause_opts *why,
 		       : session_transition(n, SESSION_ROLLBACK, why, set_target, t, err);
 }
 
-int session_rollback(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_rollback(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		     const char *snapshot, int64_t if_version, struct store_session *ret,
 		     struct err *err)
 {
-	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, who->actor };
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, caller->actor };
 	char text[STORE_TEXT], holder[STORE_ID];
 	auto_call(session_unlock) struct session *n = NULL;
 	struct rollback_target t = { 0 };
@@ -258,8 +259,8 @@ int session_rollback(struct engine *e, const struct caller *who, const struct se
 	int r;
 
 	if (id_generate("fork:", holder, err) < 0 ||
-	    session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
-	    hold_own_snapshot(n, who, snapshot, holder, &s, err) < 0)
+	    session_lock_reconciled(e, caller, ref, if_version, &n, err) < 0 ||
+	    hold_own_snapshot(n, caller, snapshot, holder, &s, err) < 0)
 		return -1;
 	memcpy(t.layer, s.layer, sizeof(t.layer));
 	snprintf(text, sizeof(text), "rolled back to snapshot %s", s.id);

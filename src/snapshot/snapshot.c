@@ -176,42 +176,42 @@ static int take_stopped(struct session *n, const struct snapshot_opts *opts, con
 	return 0;
 }
 
-int session_snapshot(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_snapshot(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		     const struct snapshot_opts *opts, struct store_snapshot *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 
 	if (opts->name && name_check("name", opts->name, STORE_NAME, err) < 0)
 		return -1;
-	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 ||
+	if (session_lock_reconciled(e, caller, ref, 0, &n, err) < 0 ||
 	    check_name(n, opts->name, err) < 0)
 		return -1;
 	if (n->rec.state != SESSION_ACTIVE)
-		return take_sealed(n, opts, who->actor, ret, err);
-	return opts->stop ? take_stopped(n, opts, who->actor, ret, err)
-			  : take_running(n, opts, who->actor, ret, err);
+		return take_sealed(n, opts, caller->actor, ret, err);
+	return opts->stop ? take_stopped(n, opts, caller->actor, ret, err)
+			  : take_running(n, opts, caller->actor, ret, err);
 }
 
 /* ---- listing --------------------------------------------------------------------------------- */
 
-int snapshot_list(struct engine *e, const struct caller *who, const struct session_ref *session,
+int snapshot_list(struct engine *e, const struct caller *caller, const struct session_ref *session,
 		  struct store_page page, struct store_snapshot_list *ret, struct err *err)
 {
-	struct store_snapshot_filter f = { .tenant = who->tenant,
+	struct store_snapshot_filter f = { .tenant = caller->tenant,
 					   .session = session ? session->id : NULL };
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_snapshot_list l = { 0 };
 
 	/* an id may be that of a destroyed session, because its snapshots outlive it */
 	if (session && !f.session) {
-		if (session_get(e, who, session, &s, err) < 0)
+		if (session_get(e, caller, session, &s, err) < 0)
 			return -1;
 		f.session = s.id;
 	}
 	if (snapshot_search(e, &f, page, &l, err) < 0)
 		return -1;
 	/* without snapshots the session must exist */
-	if (session && session->id && !l.count && session_get(e, who, session, &s, err) < 0) {
+	if (session && session->id && !l.count && session_get(e, caller, session, &s, err) < 0) {
 		store_snapshot_list_fini(&l);
 		return -1;
 	}
@@ -236,14 +236,14 @@ static void clear_in_record(struct engine *e, const struct store_snapshot *snap,
 	(void)session_update_as(n, &s, "snapshot_removed", actor, &ignored);
 }
 
-int snapshot_remove(struct engine *e, const struct caller *who, const char *id, struct err *err)
+int snapshot_remove(struct engine *e, const struct caller *caller, const char *id, struct err *err)
 {
 	struct store_snapshot s = { 0 };
 	int r = -1;
 
-	if (snapshot_get(e, who, id, &s, err) < 0)
+	if (snapshot_get(e, caller, id, &s, err) < 0)
 		return -1;
-	clear_in_record(e, &s, who->actor);
+	clear_in_record(e, &s, caller->actor);
 	WITH_STORE(e, st)
 	r = store_snapshot_remove(st, id, err);
 	return r < 0 && err->code == ERR_NOT_FOUND

@@ -99,7 +99,7 @@ static int write_layers(void *arg, int fd, struct err *err)
 				  : -1;
 }
 
-int snapshot_export(struct engine *e, const struct caller *who, const char *id, int fd,
+int snapshot_export(struct engine *e, const struct caller *caller, const char *id, int fd,
 		    struct err *err)
 {
 	struct archive_export x = { e, NULL };
@@ -108,7 +108,7 @@ int snapshot_export(struct engine *e, const struct caller *who, const char *id, 
 	int r;
 
 	if (id_generate("export:", holder, err) < 0 ||
-	    snapshot_hold(e, who, id, holder, &s, err) < 0)
+	    snapshot_hold(e, caller, id, holder, &s, err) < 0)
 		return -1;
 	x.layer = s.layer;
 	r = engine_zstd_pipe(e, false, fd, write_layers, &x, err);
@@ -131,14 +131,14 @@ static int get_features(struct engine *e, unsigned *ret, struct err *err)
 }
 
 /* Limits the disk to what the tenant's quota leaves. */
-static int set_limits(struct engine *e, const struct caller *who, struct template *t,
+static int set_limits(struct engine *e, const struct caller *caller, struct template *t,
 		      struct err *err)
 {
 	struct store_quota q;
 	struct store_usage used;
 	uint64_t disk = UNPACK_DISK;
 
-	if (quota_get(e, who->tenant, NULL, &q, &used, err) < 0)
+	if (quota_get(e, caller->tenant, NULL, &q, &used, err) < 0)
 		return -1;
 	if (q.disk_bytes && q.disk_bytes - used.disk_bytes < (int64_t)disk)
 		disk = q.disk_bytes > used.disk_bytes ? (uint64_t)(q.disk_bytes - used.disk_bytes)
@@ -154,7 +154,7 @@ static int set_limits(struct engine *e, const struct caller *who, struct templat
 
 /* Creates a session to unpack in. Its metadata marks it for snapshot_clean_imports() after a
  * crash. */
-static int create_session(struct engine *e, const struct caller *who, const char *template,
+static int create_session(struct engine *e, const struct caller *caller, const char *template,
 			  bool owners, char ret[STORE_ID], struct err *err)
 {
 	auto_fini(template_fini) struct template over;
@@ -174,7 +174,8 @@ static int create_session(struct engine *e, const struct caller *who, const char
 		if (!over.user)
 			return err_sys(err, ENOMEM, "import");
 	}
-	if (set_limits(e, who, &over, err) < 0 || session_enter(e, who, &opts, &entered, err) < 0)
+	if (set_limits(e, caller, &over, err) < 0 ||
+	    session_enter(e, caller, &opts, &entered, err) < 0)
 		return -1;
 	memcpy(ret, entered.session.id, sizeof(entered.session.id));
 	session_enter_result_fini(&entered);
@@ -193,26 +194,27 @@ static int unpack_tar_in(void *arg, int fd, struct err *err)
 	return files_tar_in(x->sb, NULL, "/", fd, x->flags, err);
 }
 
-static int unpack(struct engine *e, const struct caller *who, const struct session_ref *ref,
+static int unpack(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		  bool owners, int fd, struct err *err)
 {
 	struct archive_import x = { .flags = AGENT_JOB_OCI | (owners ? AGENT_JOB_OWNERS : 0) };
 	auto_call(side_conn_close) struct side_conn *conn = NULL;
 
-	if (side_conn_open(e, who, ref, true, &conn, NULL, err) < 0)
+	if (side_conn_open(e, caller, ref, true, &conn, NULL, err) < 0)
 		return -1;
 	x.sb = side_conn_sandbox(conn);
 	return engine_zstd_pipe(e, true, fd, unpack_tar_in, &x, err);
 }
 
-static int add_snapshot(struct engine *e, const struct caller *who, const struct session_ref *ref,
-			const char *name, struct store_snapshot *ret, struct err *err)
+static int add_snapshot(struct engine *e, const struct caller *caller,
+			const struct session_ref *ref, const char *name, struct store_snapshot *ret,
+			struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_snapshot snap = { .generation = 1, .created_at = engine_now(e) };
 	int r = -1;
 
-	if (session_hibernate(e, who, ref, 0, &s, err) < 0)
+	if (session_hibernate(e, caller, ref, 0, &s, err) < 0)
 		return -1;
 	if (!session_has_files(&s))
 		return err_set(err, ERR_INTERNAL, "the imported files are lost");
@@ -229,7 +231,7 @@ static int add_snapshot(struct engine *e, const struct caller *who, const struct
 	return r;
 }
 
-int snapshot_import(struct engine *e, const struct caller *who, const char *template,
+int snapshot_import(struct engine *e, const struct caller *caller, const char *template,
 		    const char *name, int fd, struct store_snapshot *ret, struct err *err)
 {
 	static const struct session_cause_opts done = { SESSION_CAUSE_REQUESTED,
@@ -242,12 +244,12 @@ int snapshot_import(struct engine *e, const struct caller *who, const char *temp
 
 	if (name_check_optional("name", name, STORE_NAME, err) < 0 ||
 	    get_features(e, &has, err) < 0 ||
-	    create_session(e, who, template, has & KEEPER_HAS_ROOT, id, err) < 0)
+	    create_session(e, caller, template, has & KEEPER_HAS_ROOT, id, err) < 0)
 		return -1;
-	r = unpack(e, who, &ref, has & KEEPER_HAS_ROOT, fd, err);
+	r = unpack(e, caller, &ref, has & KEEPER_HAS_ROOT, fd, err);
 	if (r == 0)
-		r = add_snapshot(e, who, &ref, name, ret, err);
-	(void)session_destroy(e, who, &ref, &done, NULL, &ignored);
+		r = add_snapshot(e, caller, &ref, name, ret, err);
+	(void)session_destroy(e, caller, &ref, &done, NULL, &ignored);
 	return r;
 }
 

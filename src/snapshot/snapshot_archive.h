@@ -5,10 +5,10 @@
 #include "engine/engine.h"
 
 /* Writes the snapshot as .tar.zst to a file or pipe. */
-int snapshot_export(struct engine *e, const struct caller *who, const char *id, int fd,
+int snapshot_export(struct engine *e, const struct caller *caller, const char *id, int fd,
 		    struct err *err);
 /* Reads such an archive into a snapshot on `template` that belongs to no session. */
-int snapshot_import(struct engine *e, const struct caller *who, const char *template,
+int snapshot_import(struct engine *e, const struct caller *caller, const char *template,
 		    const char *name, int fd, struct store_snapshot *ret, struct err *err);
 /* Destroys the sessions that interrupted imports left; called while the engine starts. */
 void snapshot_clean_imports(struct engine *e);

@@ -195,7 +195,7 @@ static int check_settings(struct engine *e, const char *tenant, const struct tem
 /* ---- from a snapshot --------------------------------------------------------------------- */
 
 /* Loads the template that the snapshot's session used. */
-static int load_origin(struct engine *e, const struct caller *who,
+static int load_origin(struct engine *e, const struct caller *caller,
 		       const struct store_snapshot *snap, struct template *ret, struct err *err)
 {
 	struct session_ref ref = { .id = snap->session };
@@ -207,7 +207,7 @@ static int load_origin(struct engine *e, const struct caller *who,
 	r = store_layer_get(st, snap->layer, &l, err);
 	if (r < 0)
 		return -1;
-	if (*snap->session && session_get(e, who, &ref, &s, err) == 0)
+	if (*snap->session && session_get(e, caller, &ref, &s, err) == 0)
 		memcpy(l.template, s.template, sizeof(l.template));
 	return template_load(e->home, l.template, ret, err);
 }
@@ -223,12 +223,12 @@ static int set_text(char **field, const char *text, struct err *err)
 	return 0;
 }
 
-static int make_settings(struct engine *e, const struct caller *who,
+static int make_settings(struct engine *e, const struct caller *caller,
 			 const struct store_snapshot *snap, const struct template *over,
 			 struct template *ret, struct err *err)
 {
-	if (load_origin(e, who, snap, ret, err) < 0 || template_merge(ret, over, err) < 0 ||
-	    check_settings(e, who->tenant, ret, err) < 0)
+	if (load_origin(e, caller, snap, ret, err) < 0 || template_merge(ret, over, err) < 0 ||
+	    check_settings(e, caller->tenant, ret, err) < 0)
 		return -1;
 	ret->made.at = engine_now(e);
 	ret->made.bytes = 0;
@@ -239,7 +239,7 @@ static int make_settings(struct engine *e, const struct caller *who,
 	return 0;
 }
 
-static int promote_locked(struct engine *e, const struct caller *who, const char *name,
+static int promote_locked(struct engine *e, const struct caller *caller, const char *name,
 			  const char *snapshot, const struct template *over, struct err *err)
 {
 	char holder[STORE_KEY];
@@ -249,45 +249,45 @@ static int promote_locked(struct engine *e, const struct caller *who, const char
 	template_init(&t);
 	make_holder(name, holder);
 	if (template_check_new(e, name, err) < 0 ||
-	    snapshot_hold(e, who, snapshot, holder, &snap, err) < 0)
+	    snapshot_hold(e, caller, snapshot, holder, &snap, err) < 0)
 		return -1;
 	hook_crash("promote:held");
-	if (make_settings(e, who, &snap, over, &t, err) == 0 &&
+	if (make_settings(e, caller, &snap, over, &t, err) == 0 &&
 	    template_save(e->home, name, &t, err) == 0)
 		return 0;
 	layers_release(e, snap.layer, holder);
 	return -1;
 }
 
-int template_promote(struct engine *e, const struct caller *who, const char *name,
+int template_promote(struct engine *e, const struct caller *caller, const char *name,
 		     const char *snapshot, const struct template *over, struct err *err)
 {
 	struct name_lock lock;
 	int r;
 
 	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
-	r = promote_locked(e, who, name, snapshot, over, err);
+	r = promote_locked(e, caller, name, snapshot, over, err);
 	name_unlock(&lock);
 	if (r == 0)
-		template_audit(e, who->actor, name, "created from a snapshot");
+		template_audit(e, caller->actor, name, "created from a snapshot");
 	return r;
 }
 
 /* ---- changing ---------------------------------------------------------------------------- */
 
-static int change_locked(struct engine *e, const struct caller *who, const char *name,
+static int change_locked(struct engine *e, const struct caller *caller, const char *name,
 			 template_edit_fn *edit, void *arg, struct err *err)
 {
 	auto_fini(template_fini) struct template t;
 
 	if (template_load_existing(e, name, &t, err) < 0)
 		return -1;
-	if (edit(arg, &t, err) < 0 || check_settings(e, who->tenant, &t, err) < 0)
+	if (edit(arg, &t, err) < 0 || check_settings(e, caller->tenant, &t, err) < 0)
 		return -1;
 	return template_save(e->home, name, &t, err);
 }
 
-int template_change(struct engine *e, const struct caller *who, const char *name,
+int template_change(struct engine *e, const struct caller *caller, const char *name,
 		    template_edit_fn *edit, void *arg, struct err *err)
 {
 	struct name_lock lock;
@@ -296,11 +296,11 @@ int template_change(struct engine *e, const struct caller *who, const char *name
 	if (check_not_builtin(name, err) < 0)
 		return -1;
 	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
-	r = change_locked(e, who, name, edit, arg, err);
+	r = change_locked(e, caller, name, edit, arg, err);
 	name_unlock(&lock);
 	if (r == 0) {
 		environment_request_add(e, name, true);
-		template_audit(e, who->actor, name, "changed");
+		template_audit(e, caller->actor, name, "changed");
 	}
 	return r;
 }

@@ -25,11 +25,11 @@ int template_list(struct engine *e, template_info_fn *fn, void *arg, struct err 
 
 /* Creates a template from a snapshot of the caller and shares its files. Settings come from the
  * template of the snapshot's session; `over` overrides them. ERR_CONFLICT: the name exists. */
-int template_promote(struct engine *e, const struct caller *who, const char *name,
+int template_promote(struct engine *e, const struct caller *caller, const char *name,
 		     const char *snapshot, const struct template *over, struct err *err);
 /* `edit` changes the settings. They apply to new sessions, and to others from the next resume. */
 typedef int template_edit_fn(void *arg, struct template *t, struct err *err);
-int template_change(struct engine *e, const struct caller *who, const char *name,
+int template_change(struct engine *e, const struct caller *caller, const char *name,
 		    template_edit_fn *edit, void *arg, struct err *err);
 /* Deletes the template with its files. ERR_CONFLICT: sandboxes, sessions or snapshots use it. */
 int template_delete(struct engine *e, const char *actor, const char *name, struct err *err);

@@ -112,7 +112,7 @@ static int check_name(const char *field, const char *text, size_t size, struct e
 }
 
 /* Entering the user's own session counts as a use of it. */
-static int enter_existing(struct engine *e, const struct caller *who,
+static int enter_existing(struct engine *e, const struct caller *caller,
 			  const struct session_opts *opts, struct session_enter_result *ret,
 			  struct err *err)
 {
@@ -121,21 +121,21 @@ static int enter_existing(struct engine *e, const struct caller *who,
 	struct store_session used = { 0 };
 	struct err ignored;
 
-	if (session_get(e, who, &by, &s, &ignored) < 0)
+	if (session_get(e, caller, &by, &s, &ignored) < 0)
 		return err_set(err, ERR_CONFLICT,
 			       "the session of this thread has just ended; try again");
 	if (strcmp(s.user, opts->user) != 0)
 		return err_set(err, ERR_DENIED, "this thread belongs to another user");
 	by = (struct session_ref){ .id = s.id };
 	*ret = (struct session_enter_result){ .outcome = SESSION_REUSED };
-	if (session_activity(e, who, &by, &used, &ignored) == 0)
+	if (session_activity(e, caller, &by, &used, &ignored) == 0)
 		ret->session = used;
 	else
 		ret->session = steal_struct(&s);
 	return 0;
 }
 
-int thread_enter(struct engine *e, const struct caller *who, const struct thread_config *t,
+int thread_enter(struct engine *e, const struct caller *caller, const struct thread_config *t,
 		 const char *user, const char *thread, int64_t minutes,
 		 struct session_enter_result *ret, struct err *err)
 {
@@ -161,10 +161,10 @@ int thread_enter(struct engine *e, const struct caller *who, const struct thread
 	memcpy(key.key, thread, strlen(thread) + 1);
 	if (make_spec(t, &over, err) < 0)
 		return -1;
-	if (session_enter(e, who, &opts, ret, err) == 0)
+	if (session_enter(e, caller, &opts, ret, err) == 0)
 		return 0;
 	if (err->code == ERR_CONFLICT)
-		return enter_existing(e, who, &opts, ret, err);
+		return enter_existing(e, caller, &opts, ret, err);
 	if (err->code == ERR_NOT_FOUND) /* the configured template or policy is missing */
 		err->code = ERR_UNAVAILABLE;
 	return -1;

@@ -29,7 +29,7 @@ int thread_config_check(struct thread_config *t, struct err *err);
 /* Enters the thread's session. SESSION_REUSED: it exists, and this counts as a use of it. Otherwise
  * the session is new, SESSION_REPLACED if an earlier one of the thread is known to have ended.
  * ERR_DENIED: the session belongs to another user. minutes: idle timeout; 0: as configured. */
-int thread_enter(struct engine *e, const struct caller *who, const struct thread_config *t,
+int thread_enter(struct engine *e, const struct caller *caller, const struct thread_config *t,
 		 const char *user, const char *thread, int64_t minutes,
 		 struct session_enter_result *ret, struct err *err);
 

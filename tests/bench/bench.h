@@ -36,7 +36,7 @@ struct bench {
 /* ---- main.c: what is measured goes out here ------------------------------------------------- */
 double now_us(void);
 void pause_us(unsigned us);
-void put_sample(const char *what, const char *who, const char *part, int round, double value);
+void put_sample(const char *what, const char *caller, const char *part, int round, double value);
 void put_value(const char *name, double value);
 void put_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Ends the program: a measurement that failed is no measurement. */
@@ -44,19 +44,19 @@ void must(int r, const struct err *err, const char *what);
 
 /* ---- peer.c: everything that is a plain process --------------------------------------------- */
 enum contender { BARE_BASH, BARE_TINY, BWRAP, CRUN, RUNC, LODGE_RUN, CONTENDERS };
-const char *contender_name(enum contender who);
+const char *contender_name(enum contender caller);
 /* In this process. */
-void peer_latency(const struct bench *b, enum contender who, int round);
-void peer_rested(const struct bench *b, enum contender who, int round);
-void peer_rate(const struct bench *b, enum contender who, int round, int in_flight);
-void peer_http(const struct bench *b, enum contender who, int round); /* beside lodged's rows */
-void peer_burst(const struct bench *b, enum contender who, int round);
+void peer_latency(const struct bench *b, enum contender caller, int round);
+void peer_rested(const struct bench *b, enum contender caller, int round);
+void peer_rate(const struct bench *b, enum contender caller, int round, int in_flight);
+void peer_http(const struct bench *b, enum contender caller, int round); /* beside lodged's rows */
+void peer_burst(const struct bench *b, enum contender caller, int round);
 /* In a child with a mount namespace of its own, where crun finds the cgroups it can live with. */
 int peer_start(struct bench *b, struct err *err);
-bool peer_has(const struct bench *b, enum contender who);
+bool peer_has(const struct bench *b, enum contender caller);
 /* Else how many in flight. */
 enum { PEER_LATENCY = 0, PEER_RESTED = -1, PEER_HTTP = -2, PEER_BURST = -3 };
-void peer_ask(const struct bench *b, enum contender who, int round, int in_flight);
+void peer_ask(const struct bench *b, enum contender caller, int round, int in_flight);
 
 /* ---- the engine's rows ---------------------------------------------------------------------- */
 void engine_cold(const struct bench *b, int round);

@@ -145,7 +145,7 @@ void daemon_stop(struct daemon *d)
 
 void daemon_sweep(const struct bench *b, const char *name)
 {
-	static const struct caller who = { "default", "bench" };
+	static const struct caller caller = { "default", "bench" };
 	struct engine_opts o = { .keeper_program = getenv("LODGE_KEEPER") };
 	struct session_cleanup c;
 	struct engine *e;
@@ -157,7 +157,7 @@ void daemon_sweep(const struct bench *b, const char *name)
 	if (access(home, F_OK) < 0)
 		return;
 	must(engine_open(&o, &e, &err), &err, "engine_open");
-	must(session_cleanup(e, &who, NULL, &c, &err), &err, "session_cleanup");
+	must(session_cleanup(e, &caller, NULL, &c, &err), &err, "session_cleanup");
 	session_cleanup_fini(&c);
 	engine_close(e);
 }

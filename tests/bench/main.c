@@ -30,9 +30,9 @@ void pause_us(unsigned us)
 		usleep(us);
 }
 
-void put_sample(const char *what, const char *who, const char *part, int round, double value)
+void put_sample(const char *what, const char *caller, const char *part, int round, double value)
 {
-	printf("sample %s/%s/%s %d %.1f\n", what, who, part, round, value);
+	printf("sample %s/%s/%s %d %.1f\n", what, caller, part, round, value);
 }
 
 void put_value(const char *name, double value)

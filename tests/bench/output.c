@@ -23,12 +23,12 @@ enum { BUF = 256 * 1024, TIMES = 3, STOPPED_MS = 2000, READ_FIRST = 1 << 20 };
 
 static char buf[BUF];
 
-static void check_total(uint64_t total, const char *who)
+static void check_total(uint64_t total, const char *caller)
 {
 	struct err err;
 
 	err_set(&err, ERR_INTERNAL, "%llu bytes", (unsigned long long)total);
-	must(total == GIGABYTE ? 0 : -1, &err, who);
+	must(total == GIGABYTE ? 0 : -1, &err, caller);
 }
 
 void output_pipe(const char *text, const char *what, int round)

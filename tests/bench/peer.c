@@ -25,7 +25,7 @@
 enum { ARGS_MAX = 40, IN_FLIGHT_MAX = 256, BURST = 100, CGROUP2_MAGIC = 0x63677270 };
 
 struct order { /* to the child; answered by one byte */
-	int who, round, in_flight;
+	int caller, round, in_flight;
 };
 
 struct child {
@@ -34,17 +34,17 @@ struct child {
 	bool said_hi;
 };
 
-const char *contender_name(enum contender who)
+const char *contender_name(enum contender caller)
 {
 	static const char *const names[] = { "bare-bash", "bare-tiny", "bwrap",
 					     "crun",	  "runc",      "lodge-run" };
 
-	return names[who];
+	return names[caller];
 }
 
-bool peer_has(const struct bench *b, enum contender who)
+bool peer_has(const struct bench *b, enum contender caller)
 {
-	switch (who) {
+	switch (caller) {
 	case BWRAP:
 		return access("/usr/bin/bwrap", X_OK) == 0;
 	case CRUN:
@@ -88,7 +88,7 @@ static void append_oci(const struct bench *b, const char *argv[ARGS_MAX], const 
 	append(argv, words);
 }
 
-static void command_line(const struct bench *b, enum contender who, const char *argv[ARGS_MAX])
+static void command_line(const struct bench *b, enum contender caller, const char *argv[ARGS_MAX])
 {
 	static const char *const bash[] = { ECHO_HI, NULL };
 	static const char *const bwrap[] = { "/usr/bin/bwrap",
@@ -120,7 +120,7 @@ static void command_line(const struct bench *b, enum contender who, const char *
 	const char *const run[] = { b->lodge, "run", "--home", b->home, "--", ECHO_HI, NULL };
 
 	argv[0] = NULL;
-	switch (who) {
+	switch (caller) {
 	case BARE_BASH:
 		append(argv, bash);
 		break;
@@ -146,24 +146,24 @@ static void command_line(const struct bench *b, enum contender who, const char *
 
 /* ---- one process ---------------------------------------------------------------------------- */
 
-static void die(enum contender who, const char *what)
+static void die(enum contender caller, const char *what)
 {
 	struct err err = { 0 };
 
-	err_set(&err, ERR_INTERNAL, "%s: %s", contender_name(who), what);
+	err_set(&err, ERR_INTERNAL, "%s: %s", contender_name(caller), what);
 	must(-1, &err, "peer");
 }
 
-static void start(const struct bench *b, enum contender who, struct child *c)
+static void start(const struct bench *b, enum contender caller, struct child *c)
 {
 	static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/bin", "HOME=/", NULL };
 	const char *argv[ARGS_MAX];
 	posix_spawn_file_actions_t fa;
 	int p[2], r;
 
-	command_line(b, who, argv);
+	command_line(b, caller, argv);
 	if (pipe2(p, O_CLOEXEC) < 0 || posix_spawn_file_actions_init(&fa) != 0)
-		die(who, "pipe");
+		die(caller, "pipe");
 	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&fa, p[1], 1);
 	r = posix_spawn(&c->pid, argv[0], &fa, NULL, (char *const *)(uintptr_t)argv,
@@ -171,7 +171,7 @@ static void start(const struct bench *b, enum contender who, struct child *c)
 	posix_spawn_file_actions_destroy(&fa);
 	close(p[1]);
 	if (r != 0)
-		die(who, strerrordesc_np(r));
+		die(caller, strerrordesc_np(r));
 	c->out = p[0];
 	c->said_hi = false;
 }
@@ -187,18 +187,18 @@ static bool take_output(struct child *c)
 	return n > 0;
 }
 
-static void finish(enum contender who, struct child *c)
+static void finish(enum contender caller, struct child *c)
 {
 	int status;
 
 	close(c->out);
 	c->out = -1;
 	if (waitpid(c->pid, &status, 0) != c->pid || status != 0 || !c->said_hi)
-		die(who, "did not say hi");
+		die(caller, "did not say hi");
 }
 
-static void latency(const struct bench *b, enum contender who, const char *what, int round, int n,
-		    unsigned gap)
+static void latency(const struct bench *b, enum contender caller, const char *what, int round,
+		    int n, unsigned gap)
 {
 	for (int i = 0; i < n; i++) {
 		struct child c;
@@ -206,45 +206,45 @@ static void latency(const struct bench *b, enum contender who, const char *what,
 
 		pause_us(gap);
 		t0 = now_us();
-		start(b, who, &c);
+		start(b, caller, &c);
 		(void)take_output(&c);
 		t1 = now_us();
 		while (take_output(&c))
 			;
-		finish(who, &c);
+		finish(caller, &c);
 		t2 = now_us();
-		put_sample(what, contender_name(who), "out", round, t1 - t0);
-		put_sample(what, contender_name(who), "end", round, t2 - t0);
+		put_sample(what, contender_name(caller), "out", round, t1 - t0);
+		put_sample(what, contender_name(caller), "end", round, t2 - t0);
 	}
 }
 
-void peer_latency(const struct bench *b, enum contender who, int round)
+void peer_latency(const struct bench *b, enum contender caller, int round)
 {
-	latency(b, who, "cold", round, b->n, GAP_US);
+	latency(b, caller, "cold", round, b->n, GAP_US);
 }
 
-void peer_rested(const struct bench *b, enum contender who, int round)
+void peer_rested(const struct bench *b, enum contender caller, int round)
 {
-	latency(b, who, "rested", round, rested_n(b), REST_US);
+	latency(b, caller, "rested", round, rested_n(b), REST_US);
 }
 
-void peer_http(const struct bench *b, enum contender who, int round)
+void peer_http(const struct bench *b, enum contender caller, int round)
 {
-	latency(b, who, "http", round, b->n, GAP_US);
+	latency(b, caller, "http", round, b->n, GAP_US);
 }
 
 /* ---- many at a time ------------------------------------------------------------------------- */
 
-static int start_missing(const struct bench *b, enum contender who, struct child *c, int n)
+static int start_missing(const struct bench *b, enum contender caller, struct child *c, int n)
 {
 	for (int i = 0; i < n; i++)
 		if (c[i].out < 0)
-			start(b, who, &c[i]);
+			start(b, caller, &c[i]);
 	return n;
 }
 
 /* How many ended. */
-static int serve(enum contender who, struct child *c, int n)
+static int serve(enum contender caller, struct child *c, int n)
 {
 	struct pollfd p[IN_FLIGHT_MAX];
 	int ended = 0;
@@ -252,16 +252,16 @@ static int serve(enum contender who, struct child *c, int n)
 	for (int i = 0; i < n; i++)
 		p[i] = (struct pollfd){ .fd = c[i].out, .events = POLLIN };
 	if (poll(p, (nfds_t)n, 60000) <= 0)
-		die(who, "does not end");
+		die(caller, "does not end");
 	for (int i = 0; i < n; i++)
 		if (p[i].revents && !take_output(&c[i])) {
-			finish(who, &c[i]);
+			finish(caller, &c[i]);
 			ended++;
 		}
 	return ended;
 }
 
-void peer_rate(const struct bench *b, enum contender who, int round, int in_flight)
+void peer_rate(const struct bench *b, enum contender caller, int round, int in_flight)
 {
 	struct child c[IN_FLIGHT_MAX];
 	double t0 = now_us(), until = t0 + b->rate_ms * 1e3;
@@ -272,26 +272,26 @@ void peer_rate(const struct bench *b, enum contender who, int round, int in_flig
 		c[i].out = -1;
 	do {
 		if (now_us() < until)
-			running = start_missing(b, who, c, in_flight);
-		ended = serve(who, c, in_flight);
+			running = start_missing(b, caller, c, in_flight);
+		ended = serve(caller, c, in_flight);
 		done += ended;
 		running -= ended;
 	} while (running > 0);
 	snprintf(what, sizeof(what), "rate%d", in_flight);
-	put_sample(what, contender_name(who), "per_s", round, done * 1e6 / (now_us() - t0));
+	put_sample(what, contender_name(caller), "per_s", round, done * 1e6 / (now_us() - t0));
 }
 
-void peer_burst(const struct bench *b, enum contender who, int round)
+void peer_burst(const struct bench *b, enum contender caller, int round)
 {
 	struct child c[BURST];
 	double t0 = now_us();
 	int running = BURST;
 
 	for (int i = 0; i < BURST; i++)
-		start(b, who, &c[i]);
+		start(b, caller, &c[i]);
 	while (running > 0)
-		running -= serve(who, c, BURST);
-	put_sample("http_burst", contender_name(who), "us", round, now_us() - t0);
+		running -= serve(caller, c, BURST);
+	put_sample("http_burst", contender_name(caller), "us", round, now_us() - t0);
 }
 
 /* ---- the child ------------------------------------------------------------------------------ */
@@ -316,15 +316,15 @@ static void obey(const struct bench *b, int sock)
 
 	while (recv(sock, &o, sizeof(o), 0) == sizeof(o)) {
 		if (o.in_flight == PEER_LATENCY)
-			peer_latency(b, (enum contender)o.who, o.round);
+			peer_latency(b, (enum contender)o.caller, o.round);
 		else if (o.in_flight == PEER_RESTED)
-			peer_rested(b, (enum contender)o.who, o.round);
+			peer_rested(b, (enum contender)o.caller, o.round);
 		else if (o.in_flight == PEER_HTTP)
-			peer_http(b, (enum contender)o.who, o.round);
+			peer_http(b, (enum contender)o.caller, o.round);
 		else if (o.in_flight == PEER_BURST)
-			peer_burst(b, (enum contender)o.who, o.round);
+			peer_burst(b, (enum contender)o.caller, o.round);
 		else
-			peer_rate(b, (enum contender)o.who, o.round, o.in_flight);
+			peer_rate(b, (enum contender)o.caller, o.round, o.in_flight);
 		fflush(stdout);
 		if (send(sock, "", 1, MSG_NOSIGNAL) != 1)
 			break;
@@ -354,15 +354,15 @@ int peer_start(struct bench *b, struct err *err)
 	return 0;
 }
 
-void peer_ask(const struct bench *b, enum contender who, int round, int in_flight)
+void peer_ask(const struct bench *b, enum contender caller, int round, int in_flight)
 {
-	struct order o = { (int)who, round, in_flight };
+	struct order o = { (int)caller, round, in_flight };
 	char answer;
 
-	if (!peer_has(b, who))
+	if (!peer_has(b, caller))
 		return;
 	fflush(stdout);
 	if (send(b->peer, &o, sizeof(o), MSG_NOSIGNAL) != sizeof(o) ||
 	    recv(b->peer, &answer, 1, 0) != 1)
-		die(who, "the process that runs it is gone");
+		die(caller, "the process that runs it is gone");
 }

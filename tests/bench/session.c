@@ -23,7 +23,7 @@
 
 enum { SETTLE_US = 300000, CROWD = 5000 };
 
-static const struct caller who = { "bench", "bench" };
+static const struct caller caller = { "bench", "bench" };
 
 static const struct {
 	const char *name, *text;
@@ -75,7 +75,7 @@ static enum session_outcome enter(struct place *p, const char *key)
 	template_init(&over);
 	must(template_set_limit(&over, "disk_bytes", 4ull << 30, &err), &err, "limit");
 	snprintf(b.key, sizeof(b.key), "%s", key);
-	must(session_enter(p->e, &who, &w, &r, &err), &err, "session_enter");
+	must(session_enter(p->e, &caller, &w, &r, &err), &err, "session_enter");
 	outcome = r.outcome;
 	session_enter_result_fini(&r);
 	return outcome;
@@ -88,7 +88,7 @@ static void run(struct place *p, const char *key, const char *text)
 	struct guest_exec_output o;
 	struct err err;
 
-	must(exec_run(p->e, &who, &ref, &w, NULL, 0, &o, &err), &err, "run");
+	must(exec_run(p->e, &caller, &ref, &w, NULL, 0, &o, &err), &err, "run");
 	if (o.result.code != 0)
 		must(-1, NULL, o.err);
 	guest_exec_output_fini(&o);
@@ -99,7 +99,7 @@ static void hibernate(struct place *p, const char *key)
 	struct session_ref ref = ref_of(key);
 	struct err err;
 
-	must(session_hibernate(p->e, &who, &ref, 0, NULL, &err), &err, "hibernate");
+	must(session_hibernate(p->e, &caller, &ref, 0, NULL, &err), &err, "hibernate");
 }
 
 static void destroy(struct place *p, const char *key)
@@ -107,7 +107,7 @@ static void destroy(struct place *p, const char *key)
 	struct session_ref ref = ref_of(key);
 	struct err err;
 
-	must(session_destroy(p->e, &who, &ref, NULL, NULL, &err), &err, "destroy");
+	must(session_destroy(p->e, &caller, &ref, NULL, NULL, &err), &err, "destroy");
 }
 
 static void put(const struct place *p, const char *what, const char *part, int round, double t0)
@@ -157,7 +157,7 @@ static void fork_once(struct place *p, const char *key, const char *size, int ro
 	double t0 = now_us();
 	struct err err;
 
-	must(session_fork(p->e, &who, &ref, NULL, 1, &to, &s, &err), &err, "fork");
+	must(session_fork(p->e, &caller, &ref, NULL, 1, &to, &s, &err), &err, "fork");
 	put(p, "fork", size, round, t0);
 	store_session_fini(&s);
 	destroy(p, "fork");
@@ -171,9 +171,9 @@ static void snapshot_once(struct place *p, const char *key, const char *size, in
 	double t0 = now_us();
 	struct err err;
 
-	must(session_snapshot(p->e, &who, &ref, &w, &s, &err), &err, "snapshot");
+	must(session_snapshot(p->e, &caller, &ref, &w, &s, &err), &err, "snapshot");
 	put(p, "snapshot", size, round, t0);
-	must(snapshot_remove(p->e, &who, s.id, &err), &err, "snapshot_remove");
+	must(snapshot_remove(p->e, &caller, s.id, &err), &err, "snapshot_remove");
 }
 
 /* A live copy on plain directories is a copy: there the sleeping session is measured. */
@@ -266,7 +266,7 @@ static void crowd(struct place *p)
 			   (double)(u1.ru_stime.tv_usec - u0.ru_stime.tv_usec)) /
 				  1e5);
 	}
-	must(session_cleanup(p->e, &who, NULL, &c, &err), &err, "cleanup");
+	must(session_cleanup(p->e, &caller, NULL, &c, &err), &err, "cleanup");
 	session_cleanup_fini(&c);
 }
 

@@ -165,7 +165,7 @@ static void copy(struct traffic *t, int round)
 	unlink(text);
 }
 
-static void download(struct client *c, const char *path, const char *who, int round)
+static void download(struct client *c, const char *path, const char *caller, int round)
 {
 	struct request r = request_new("GET", path, NULL, NULL);
 	double t0 = now_us();
@@ -178,7 +178,7 @@ static void download(struct client *c, const char *path, const char *who, int ro
 		die(c->body);
 	for (got = c->body_len; got < GIGABYTE && n > 0; got += n > 0 ? (uint64_t)n : 0)
 		n = recv(c->fd, buf, sizeof(buf), 0);
-	put_sample("download", who, "us", round, now_us() - t0);
+	put_sample("download", caller, "us", round, now_us() - t0);
 	if (got != GIGABYTE)
 		die("not all of the file came");
 	free(r.text);

@@ -205,7 +205,7 @@ json_t *op_get(const json_t *q, struct err *err)
 	return record(session_get(engine, &caller, &ref, &s, err), &s);
 }
 
-typedef int change_fn(struct engine *e, const struct caller *who, const struct session_ref *ref,
+typedef int change_fn(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		      int64_t if_version, struct store_session *ret, struct err *err);
 
 json_t *op_change(const json_t *q, struct err *err)

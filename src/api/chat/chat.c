@@ -48,12 +48,12 @@ int chat_session(struct api_call *c, const char *id, struct store_session *ret, 
 	struct session_ref ref = { .id = id };
 	struct store_session s;
 
-	if (session_get(c->engine, &c->who, &ref, &s, err) < 0) {
+	if (session_get(c->engine, &c->caller, &ref, &s, err) < 0) {
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
 		if (*c->user || *c->session)
 			err->sys = 0; /* only the owner may learn why it is gone */
-		return session_is_foreign(c->engine, &c->who, id) ? fail_forbidden(err) : -1;
+		return session_is_foreign(c->engine, &c->caller, id) ? fail_forbidden(err) : -1;
 	}
 	if (!api_is_own(c, s.id, s.user)) {
 		store_session_fini(&s);

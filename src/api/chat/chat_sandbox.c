@@ -11,7 +11,7 @@
 int chat_enter(struct api_call *c, const struct session_opts *w, struct session_enter_result *ret,
 	       struct err *err)
 {
-	if (session_enter(c->engine, &c->who, w, ret, err) == 0)
+	if (session_enter(c->engine, &c->caller, w, ret, err) == 0)
 		return 0;
 	if (err->code == ERR_NOT_FOUND) /* a missing object is an invalid field, because the session
 					   is created here */
@@ -64,7 +64,7 @@ static int start_sandbox(struct api_call *c, const struct wanted *w,
 		return err_set(err, ERR_CONFLICT,
 			       "template: the session uses \"%s\", which cannot be changed",
 			       s.template);
-	return session_resume(c->engine, &c->who, &ref, 0, ret, err);
+	return session_resume(c->engine, &c->caller, &ref, 0, ret, err);
 }
 
 int chat_create_sandbox(struct api_call *c, struct err *err)
@@ -106,7 +106,7 @@ int chat_stop_sandbox(struct api_call *c, struct err *err)
 	if (chat_find(c, &s, err) < 0)
 		return -1;
 	stopped = s.state == SESSION_NONE;
-	if (!stopped && session_hibernate(c->engine, &c->who, &ref, 0, &after, err) < 0)
+	if (!stopped && session_hibernate(c->engine, &c->caller, &ref, 0, &after, err) < 0)
 		return -1;
 	stopped |= after.generation == s.generation; /* no sandbox was running */
 	api_out(&j);
@@ -144,7 +144,7 @@ static int probe(struct api_call *c, const struct store_session *s,
 {
 	struct session_ref ref = { .id = s->id };
 
-	if (session_probe(c->engine, &c->who, &ref, 0, ret, err) == 0)
+	if (session_probe(c->engine, &c->caller, &ref, 0, ret, err) == 0)
 		return 0;
 	if (!api_error_is_retryable(err) || s->runtime != SESSION_RUNTIME_LIVE)
 		return -1;
@@ -211,7 +211,7 @@ int chat_extend(struct api_call *c, struct err *err)
 
 	if (chat_find(c, &s, err) < 0)
 		return -1;
-	if (session_extend(c->engine, &c->who, &ref, 0, 0, &after, err) < 0)
+	if (session_extend(c->engine, &c->caller, &ref, 0, 0, &after, err) < 0)
 		return err->code == ERR_CONFLICT ? chat_not_running(err) : -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -231,7 +231,7 @@ int chat_touch(struct api_call *c, struct err *err)
 
 	if (chat_find(c, &s, err) < 0)
 		return -1;
-	active = session_activity(c->engine, &c->who, &ref, NULL, err) == 0;
+	active = session_activity(c->engine, &c->caller, &ref, NULL, err) == 0;
 	if (!active && err->code != ERR_CONFLICT)
 		return -1;
 	api_out(&j);

@@ -112,7 +112,7 @@ int chat_archive_session(struct api_call *c, struct err *err)
 		return err_set(err, ERR_CONFLICT, "Sandbox is still being paused...");
 	if (!archive && s.state != SESSION_ARCHIVED) /* no change needed */
 		return reply_session(c, &s, err);
-	if ((archive ? session_archive : session_unarchive)(c->engine, &c->who, &ref, 0, &after,
+	if ((archive ? session_archive : session_unarchive)(c->engine, &c->caller, &ref, 0, &after,
 							    err) < 0)
 		return -1;
 	return reply_session(c, &after, err);

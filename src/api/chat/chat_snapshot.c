@@ -16,9 +16,9 @@ static int save_snapshot(struct api_call *c, const struct store_session *s,
 	if (!session_is_active(s, engine_now(c->engine)))
 		return chat_not_running(err);
 	if (!api_query_flag(c, "live") &&
-	    session_hibernate(c->engine, &c->who, &ref, 0, NULL, err) < 0)
+	    session_hibernate(c->engine, &c->caller, &ref, 0, NULL, err) < 0)
 		return err->code == ERR_CONFLICT ? chat_not_running(err) : -1;
-	return session_snapshot(c->engine, &c->who, &ref, &want, ret, err);
+	return session_snapshot(c->engine, &c->caller, &ref, &want, ret, err);
 }
 
 int chat_create_snapshot(struct api_call *c, struct err *err)
@@ -43,7 +43,7 @@ static void put_origin(struct api_call *c, struct json_out *j, const struct stor
 	struct store_snapshot snap = { 0 };
 	struct err ignored;
 	bool same = *s->snapshot &&
-		    snapshot_get(c->engine, &c->who, s->snapshot, &snap, &ignored) == 0 &&
+		    snapshot_get(c->engine, &c->caller, s->snapshot, &snap, &ignored) == 0 &&
 		    strcmp(snap.layer, s->layer) == 0;
 
 	json_out_str(j, "restoredFrom", same ? s->snapshot : *s->layer ? s->layer : NULL);
@@ -67,7 +67,7 @@ int chat_resume_snapshot(struct api_call *c, struct err *err)
 	struct json_out j;
 
 	if (chat_find(c, &s, err) < 0 || check_resumable(&s, err) < 0 ||
-	    session_resume(c->engine, &c->who, &ref, 0, &how, err) < 0)
+	    session_resume(c->engine, &c->caller, &ref, 0, &how, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);

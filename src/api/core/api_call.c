@@ -70,10 +70,10 @@ static int resolve_own(struct api_call *c, const char *id, struct session_ref *r
 	struct store_tombstone t;
 	struct err why;
 
-	if (session_get(c->engine, &c->who, ref, &s, &why) == 0)
+	if (session_get(c->engine, &c->caller, ref, &s, &why) == 0)
 		return api_is_own(c, s.id, s.user) ? use_id(c, s.id, ref, err)
 						   : fail_not_found(id, err);
-	if (why.sys == ESTALE && session_tombstone(c->engine, &c->who, ref, &t, &why) == 0)
+	if (why.sys == ESTALE && session_tombstone(c->engine, &c->caller, ref, &t, &why) == 0)
 		return api_is_own(c, t.session, t.user) ? use_id(c, t.session, ref, err)
 							: fail_not_found(id, err);
 	if (why.code == ERR_NOT_FOUND)

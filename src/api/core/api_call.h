@@ -21,7 +21,7 @@ struct api_call {
 	struct api *api;
 	struct engine *engine;
 	struct http_request *rq;
-	struct caller who; /* tenant and actor of the key */
+	struct caller caller; /* tenant and actor of the key */
 	enum api_scope scope; /* scope of the key */
 	char user[STORE_USER]; /* if not empty: the token is for this end user only */
 	char session[STORE_ID]; /* if not empty: the token is for this session only */

@@ -94,7 +94,7 @@ static void put_current(struct api_call *c, struct json_out *j)
 	struct err ignored;
 
 	if (api_ref(c, c->params[0], &ref, &ignored) == 0 &&
-	    session_get(c->engine, &c->who, &ref, &s, &ignored) == 0)
+	    session_get(c->engine, &c->caller, &ref, &s, &ignored) == 0)
 		api_put_session(c, j, "session", &s);
 }
 
@@ -105,7 +105,7 @@ static void put_tombstone(struct api_call *c, struct json_out *j)
 	struct err ignored;
 
 	if (api_ref(c, c->params[0], &ref, &ignored) == 0 &&
-	    session_tombstone(c->engine, &c->who, &ref, &t, &ignored) == 0) {
+	    session_tombstone(c->engine, &c->caller, &ref, &t, &ignored) == 0) {
 		json_out_str(j, "session", t.session);
 		api_put_cause(j, "cause", &t.cause);
 	}
@@ -133,7 +133,7 @@ static void put_limit(struct api_call *c, const struct err *err, struct json_out
 	struct err ignored;
 
 	if (api_ref(c, c->params[0], &ref, &ignored) < 0 ||
-	    session_get(c->engine, &c->who, &ref, &s, &ignored) < 0)
+	    session_get(c->engine, &c->caller, &ref, &s, &ignored) < 0)
 		return;
 	session_limits(c->engine, &s, &l);
 	if (err->sys == GUEST_EXEC_NO_PIDS)

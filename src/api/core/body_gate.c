@@ -45,7 +45,8 @@ int body_gate_enter(struct api_call *c, struct err *err)
 
 	if (t->gate)
 		return 0;
-	(void)gate_join(&c->api->body_gate, t, &(struct gate_request){ .tenant = c->who.tenant });
+	(void)gate_join(&c->api->body_gate, t,
+			&(struct gate_request){ .tenant = c->caller.tenant });
 	if (!wait_for_place(c)) {
 		gate_leave(t);
 		return err_set(err, ERR_UNAVAILABLE, "too many large requests at once; try again");

@@ -91,7 +91,7 @@ int projects_create(struct api_call *c, struct err *err)
 	if (api_body(c, NULL, &b, err) < 0 || api_str(b, "id", &want.id, err) < 0 ||
 	    api_str(b, "name", &want.name, err) < 0 || api_str(b, "team", &want.team, err) < 0 ||
 	    projects_user(c, b, &user, err) < 0 ||
-	    project_add(c->engine, &c->who, user, &want, &p, err) < 0)
+	    project_add(c->engine, &c->caller, user, &want, &p, err) < 0)
 		return -1;
 	return reply_project(c, 201, &p, err);
 }
@@ -104,7 +104,7 @@ int projects_list(struct api_call *c, struct err *err)
 	struct json_out j;
 
 	if (projects_user(c, NULL, &user, err) < 0 || api_page(c, &page, err) < 0 ||
-	    project_list(c->engine, &c->who, user, page, &l, err) < 0)
+	    project_list(c->engine, &c->caller, user, page, &l, err) < 0)
 		return -1;
 	api_list(&j, "projects");
 	for (size_t i = 0; i < l.count; i++)
@@ -120,7 +120,7 @@ int projects_get(struct api_call *c, struct err *err)
 	const char *user = NULL;
 
 	if (projects_user(c, NULL, &user, err) < 0 ||
-	    project_get(c->engine, &c->who, user, c->params[0], &p, err) < 0)
+	    project_get(c->engine, &c->caller, user, c->params[0], &p, err) < 0)
 		return -1;
 	return reply_project(c, 200, &p, err);
 }
@@ -132,8 +132,8 @@ int projects_delete(struct api_call *c, struct err *err)
 	const char *user = NULL;
 
 	if (projects_user(c, NULL, &user, err) < 0 ||
-	    project_get(c->engine, &c->who, user, c->params[0], &p, err) < 0 ||
-	    project_remove(c->engine, &c->who, user, c->params[0], err) < 0)
+	    project_get(c->engine, &c->caller, user, c->params[0], &p, err) < 0 ||
+	    project_remove(c->engine, &c->caller, user, c->params[0], err) < 0)
 		return -1;
 	return reply_project(c, 200, &p, err);
 }

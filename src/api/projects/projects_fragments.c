@@ -49,7 +49,7 @@ int projects_create_fragment(struct api_call *c, struct err *err)
 
 	if (api_body(c, NULL, &b, err) < 0 || parse_fragment(b, &want, err) < 0 ||
 	    projects_user(c, b, &user, err) < 0 ||
-	    fragment_add(c->engine, &c->who, user, c->params[0], &want, &added, err) < 0)
+	    fragment_add(c->engine, &c->caller, user, c->params[0], &want, &added, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -67,7 +67,7 @@ int projects_list_fragments(struct api_call *c, struct err *err)
 	const char *user = NULL;
 
 	if (projects_user(c, NULL, &user, err) < 0 || api_page(c, &page, err) < 0 ||
-	    fragment_list(c->engine, &c->who, user, c->params[0], page, &l, err) < 0)
+	    fragment_list(c->engine, &c->caller, user, c->params[0], page, &l, err) < 0)
 		return -1;
 	api_list(&j, "fragments");
 	for (size_t i = 0; i < l.count; i++) {
@@ -142,11 +142,13 @@ int projects_get_fragment(struct api_call *c, struct err *err)
 	const char *user = NULL;
 
 	if (projects_user(c, NULL, &user, err) < 0 ||
-	    fragment_get(c->engine, &c->who, user, c->params[0], c->params[1], &f, NULL, err) < 0)
+	    fragment_get(c->engine, &c->caller, user, c->params[0], c->params[1], &f, NULL, err) <
+		    0)
 		return -1;
 	if (f.bytes > SMALL && body_gate_enter(c, err) < 0)
 		return -1;
-	if (fragment_get(c->engine, &c->who, user, c->params[0], c->params[1], &f, &files, err) < 0)
+	if (fragment_get(c->engine, &c->caller, user, c->params[0], c->params[1], &f, &files, err) <
+	    0)
 		return -1;
 	if (http_stream_begin(c->rq, 200, "application/json") < 0)
 		return 0;
@@ -162,8 +164,9 @@ int projects_delete_fragment(struct api_call *c, struct err *err)
 	const char *user = NULL;
 
 	if (projects_user(c, NULL, &user, err) < 0 ||
-	    fragment_get(c->engine, &c->who, user, c->params[0], c->params[1], &f, NULL, err) < 0 ||
-	    fragment_remove(c->engine, &c->who, user, c->params[0], c->params[1], err) < 0)
+	    fragment_get(c->engine, &c->caller, user, c->params[0], c->params[1], &f, NULL, err) <
+		    0 ||
+	    fragment_remove(c->engine, &c->caller, user, c->params[0], c->params[1], err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);

@@ -106,7 +106,7 @@ static int switch_project(struct api_call *c, const struct switch_opts *want, st
 {
 	struct switch_result s;
 	struct json_out j;
-	int r = switch_user(c->engine, &c->who, want, &s, err);
+	int r = switch_user(c->engine, &c->caller, want, &s, err);
 
 	if (t->begun)
 		return end_stream(t, &s, r < 0 ? err : NULL);
@@ -158,7 +158,7 @@ int projects_clean_up(struct api_call *c, struct err *err)
 	json_t *b;
 
 	if (api_body(c, NULL, &b, err) < 0 || projects_user(c, b, &user, err) < 0 ||
-	    user_kill_sandboxes(c->engine, &c->who, user, &l, err) < 0)
+	    user_kill_sandboxes(c->engine, &c->caller, user, &l, err) < 0)
 		return -1;
 	snprintf(text, sizeof(text), "Sandbox cleanup completed for user %s", user);
 	api_out(&j);
@@ -202,7 +202,7 @@ int projects_list_sandboxes(struct api_call *c, struct err *err)
 	const char *user = NULL;
 
 	if (projects_user(c, NULL, &user, err) < 0 ||
-	    (user_get(c->engine, &c->who, user, &i, err) < 0 && err->code != ERR_NOT_FOUND))
+	    (user_get(c->engine, &c->caller, user, &i, err) < 0 && err->code != ERR_NOT_FOUND))
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);

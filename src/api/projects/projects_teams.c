@@ -29,7 +29,7 @@ int projects_put_member(struct api_call *c, struct err *err)
 
 	if (api_body(c, NULL, &b, err) < 0 || api_str(b, "role", &role, err) < 0 ||
 	    projects_caller(c, b, &by, err) < 0 ||
-	    team_put(c->engine, &c->who, by, c->params[0], c->params[1], team_role_find(role),
+	    team_put(c->engine, &c->caller, by, c->params[0], c->params[1], team_role_find(role),
 		     err) < 0)
 		return -1;
 	return reply_member(c, team_role_find(role), err);
@@ -41,7 +41,7 @@ int projects_delete_member(struct api_call *c, struct err *err)
 	const char *by = NULL;
 
 	if (projects_caller(c, NULL, &by, err) < 0 ||
-	    team_remove(c->engine, &c->who, by, c->params[0], c->params[1], &was, err) < 0)
+	    team_remove(c->engine, &c->caller, by, c->params[0], c->params[1], &was, err) < 0)
 		return -1;
 	return reply_member(c, was, err);
 }
@@ -53,7 +53,7 @@ int projects_list_members(struct api_call *c, struct err *err)
 	struct json_out j;
 
 	if (projects_caller(c, NULL, &by, err) < 0 ||
-	    team_list(c->engine, &c->who, by, c->params[0], &l, err) < 0)
+	    team_list(c->engine, &c->caller, by, c->params[0], &l, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);

@@ -172,8 +172,8 @@ int threads_create_session(struct api_call *c, struct err *err)
 		return -1;
 	memcpy(key.key, thread, strlen(thread) + 1);
 	if (v1_check_token(c, &key, &w, err) < 0 ||
-	    thread_enter(c->engine, &c->who, &c->api->opts.threads, w.user, thread, minutes, &how,
-			 err) < 0)
+	    thread_enter(c->engine, &c->caller, &c->api->opts.threads, w.user, thread, minutes,
+			 &how, err) < 0)
 		return -1;
 	r = how.outcome == SESSION_REUSED ? reply_existing(c, &how.session, err)
 					  : reply_created(c, &how, err);
@@ -191,7 +191,7 @@ static void put_count(struct api_call *c, struct json_out *j, const struct store
 	struct thread_files_total n;
 	struct err ignored;
 
-	if (side_conn_open_readonly(c->engine, &c->who, &ref, &loan, &ignored) < 0 ||
+	if (side_conn_open_readonly(c->engine, &c->caller, &ref, &loan, &ignored) < 0 ||
 	    thread_files_count(loan, &n, &ignored) < 0)
 		json_out_null(j, "files_count");
 	else
@@ -205,7 +205,7 @@ static int reply_unknown(struct api_call *c, const struct session_ref *ref, stru
 	struct json_out j;
 	bool expired;
 
-	expired = session_tombstone(c->engine, &c->who, ref, &t, err) == 0 &&
+	expired = session_tombstone(c->engine, &c->caller, ref, &t, err) == 0 &&
 		  api_may_see(c, t.session, err) == 0 &&
 		  strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_REQUESTED)) != 0;
 	threads_error_begin(&j,
@@ -227,7 +227,7 @@ int threads_get_session(struct api_call *c, struct err *err)
 
 	if (!ref.key || !*ref.key)
 		return err_set(err, ERR_INVALID, "thread_id: missing");
-	if (session_get(c->engine, &c->who, &ref, &s, err) < 0 || api_may_see(c, s.id, err) < 0)
+	if (session_get(c->engine, &c->caller, &ref, &s, err) < 0 || api_may_see(c, s.id, err) < 0)
 		return err->code == ERR_NOT_FOUND ? reply_unknown(c, &ref, err) : -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -249,7 +249,7 @@ int threads_get_status(struct api_call *c, struct err *err)
 	struct json_out j;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_get(c->engine, &c->who, &ref, &s, err) < 0)
+	    session_get(c->engine, &c->caller, &ref, &s, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -276,7 +276,7 @@ int threads_clean_up(struct api_call *c, struct err *err)
 	    threads_text(b, "session_id", STORE_KEY, &id, err) < 0)
 		return -1;
 	if ((api_ref(c, id, &ref, err) < 0 ||
-	     session_destroy(c->engine, &c->who, &ref, NULL, NULL, err) < 0) &&
+	     session_destroy(c->engine, &c->caller, &ref, NULL, NULL, err) < 0) &&
 	    err->code != ERR_NOT_FOUND)
 		return -1;
 	api_out(&j);

@@ -49,7 +49,7 @@ static bool reserve_spool(struct upload *u, size_t len)
 	pthread_mutex_lock(&mutex);
 	for (const struct upload *o = uploads; o; o = o->next) {
 		all += o->spooled;
-		if (strcmp(o->c->who.tenant, u->c->who.tenant) == 0)
+		if (strcmp(o->c->caller.tenant, u->c->caller.tenant) == 0)
 			theirs += o->spooled;
 	}
 	fits = all <= SPOOL_MAX && theirs <= SPOOL_MAX / 2;

@@ -8,7 +8,7 @@
 #include "session/session_api.h"
 
 /* State changes of a session that take a version and return the record. */
-typedef int v1_move_fn(struct engine *e, const struct caller *who, const struct session_ref *ref,
+typedef int v1_move_fn(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		       int64_t if_version, struct store_session *ret, struct err *err);
 
 /* Checks that a user token creates and sees only sessions of its user. */

@@ -58,7 +58,7 @@ static int check_tenant(const struct api_call *c, const struct store_key *k, str
 		return -1;
 	if (c->scope == API_ADMIN)
 		return 0;
-	if (strcmp(k->tenant, c->who.tenant) != 0)
+	if (strcmp(k->tenant, c->caller.tenant) != 0)
 		return err_set(err, ERR_DENIED, "tenant: requires a key with scope \"admin\"");
 	if (scope != API_SESSION)
 		return err_set(err, ERR_DENIED, "scope: requires a key with scope \"admin\"");
@@ -69,7 +69,7 @@ static int check_scopes(struct api_call *c, const struct store_key *k, struct er
 {
 	char session[STORE_ID];
 	enum api_scope scope;
-	struct caller who = { k->tenant, c->who.actor };
+	struct caller caller = { k->tenant, c->caller.actor };
 	struct store_session s = { 0 };
 
 	if (check_tenant(c, k, err) < 0 || auth_scope(k->scopes, &scope, session, err) < 0)
@@ -78,7 +78,7 @@ static int check_scopes(struct api_call *c, const struct store_key *k, struct er
 		return err_set(err, ERR_INVALID, "user: only allowed with scope \"session\"");
 	if (!*session)
 		return 0;
-	if (session_get(c->engine, &who, &(struct session_ref){ .id = session }, &s, err) < 0)
+	if (session_get(c->engine, &caller, &(struct session_ref){ .id = session }, &s, err) < 0)
 		return -1;
 	store_session_fini(&s);
 	return 0;
@@ -91,7 +91,7 @@ static int parse_key(struct api_call *c, struct store_key *k, struct err *err)
 	int64_t in = 0;
 	json_t *b;
 
-	snprintf(k->tenant, sizeof(k->tenant), "%s", c->who.tenant);
+	snprintf(k->tenant, sizeof(k->tenant), "%s", c->caller.tenant);
 	snprintf(k->scopes, sizeof(k->scopes), "session");
 	if (api_body(c, fields, &b, err) < 0 ||
 	    copy_field(b, "tenant", k->tenant, sizeof(k->tenant), err) < 0 ||
@@ -116,7 +116,7 @@ int v1_create_key(struct api_call *c, struct err *err)
 
 	if (parse_key(c, &k, err) < 0 || api_key_generate(text, err) < 0 ||
 	    api_key_hash(text, k.hash, err) < 0 ||
-	    api_key_add(c->engine, c->who.actor, &k, err) < 0)
+	    api_key_add(c->engine, c->caller.actor, &k, err) < 0)
 		return -1;
 	http_set_header(c->rq, "Cache-Control", "no-store");
 	api_out(&j);
@@ -136,9 +136,9 @@ int v1_list_keys(struct api_call *c, struct err *err)
 	struct json_out j;
 
 	if (c->scope != API_ADMIN) {
-		if (tenant && strcmp(tenant, c->who.tenant) != 0)
+		if (tenant && strcmp(tenant, c->caller.tenant) != 0)
 			return err_set(err, ERR_DENIED, "tenant: does not match the key");
-		tenant = c->who.tenant;
+		tenant = c->caller.tenant;
 	}
 	if (api_page(c, &page, err) < 0 || api_key_list(c->engine, tenant, page, &l, err) < 0)
 		return -1;
@@ -154,7 +154,7 @@ static int find_key(struct api_call *c, struct store_key *ret, struct err *err)
 {
 	if (api_key_get(c->engine, c->params[0], ret, err) < 0)
 		return -1;
-	if (c->scope != API_ADMIN && strcmp(ret->tenant, c->who.tenant) != 0)
+	if (c->scope != API_ADMIN && strcmp(ret->tenant, c->caller.tenant) != 0)
 		return err_set(err, ERR_NOT_FOUND, "no key %.64s", c->params[0]);
 	return 0;
 }
@@ -182,7 +182,7 @@ int v1_delete_key(struct api_call *c, struct err *err)
 	struct store_key k;
 
 	if (find_key(c, &k, err) < 0 || check_tenant(c, &k, err) < 0 ||
-	    api_key_retire(c->engine, c->who.actor, &k, err) < 0)
+	    api_key_retire(c->engine, c->caller.actor, &k, err) < 0)
 		return -1;
 	auth_forget(c->api->auth, k.id);
 	return reply_key(c, &k, err);
@@ -221,7 +221,7 @@ static int reply_quota(struct api_call *c, struct err *err)
 	struct store_quota q;
 	struct json_out j;
 
-	if (quota_get(c->engine, c->who.tenant, c->params[0], &q, &used, err) < 0)
+	if (quota_get(c->engine, c->caller.tenant, c->params[0], &q, &used, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -245,7 +245,7 @@ int v1_set_quota(struct api_call *c, struct err *err)
 
 	if (strlen(c->params[0]) >= sizeof(q.user))
 		return err_set(err, ERR_INVALID, "user: longer than %zu bytes", sizeof(q.user) - 1);
-	snprintf(q.tenant, sizeof(q.tenant), "%s", c->who.tenant);
+	snprintf(q.tenant, sizeof(q.tenant), "%s", c->caller.tenant);
 	snprintf(q.user, sizeof(q.user), "%s", c->params[0]);
 	if (api_body(c, fields, &b, err) < 0 ||
 	    api_int(b, "sandboxes", 0, INT64_MAX, &q.sandboxes, err) < 0 ||
@@ -285,8 +285,8 @@ int v1_get_user(struct api_call *c, struct err *err)
 	struct json_out j;
 
 	if (check_user(c, err) < 0 ||
-	    quota_get(c->engine, c->who.tenant, c->params[0], &q, &used, err) < 0 ||
-	    user_get(c->engine, &c->who, c->params[0], &i, err) < 0)
+	    quota_get(c->engine, c->caller.tenant, c->params[0], &q, &used, err) < 0 ||
+	    user_get(c->engine, &c->caller, c->params[0], &i, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);

@@ -74,9 +74,9 @@ int v1_session_id(struct api_call *c, const char *name, const char **ret, struct
 		return err_set(err, ERR_INVALID, "session: empty");
 	if (api_ref(c, name, &ref, err) < 0)
 		return -1;
-	if (!ref.id && session_get(c->engine, &c->who, &ref, &s, err) == 0)
+	if (!ref.id && session_get(c->engine, &c->caller, &ref, &s, err) == 0)
 		ref.id = arena_text(c->arena, s.id, strlen(s.id));
-	else if (!ref.id && session_tombstone(c->engine, &c->who, &ref, &t, err) == 0)
+	else if (!ref.id && session_tombstone(c->engine, &c->caller, &ref, &t, err) == 0)
 		ref.id = arena_text(c->arena, t.session, strlen(t.session));
 	else if (!ref.id)
 		return -1;
@@ -89,7 +89,7 @@ static int parse_query(struct api_call *c, struct events *e, struct err *err)
 {
 	const char *session = http_query(c->rq, "session");
 
-	*e = (struct events){ .tenant = c->who.tenant };
+	*e = (struct events){ .tenant = c->caller.tenant };
 	if (!session && *c->session)
 		session = c->session;
 	if (!session && *c->user)
@@ -249,7 +249,7 @@ int v1_get_session_progress(struct api_call *c, struct err *err)
 	struct session_ref ref;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_get(c->engine, &c->who, &ref, &s, err) < 0)
+	    session_get(c->engine, &c->caller, &ref, &s, err) < 0)
 		return -1;
 	return reply_progress(c, s.id, err);
 }

@@ -357,7 +357,7 @@ int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struc
 	struct exec_opts want = w->want;
 
 	want.refusal = &c->refusal;
-	if (exec_start(c->engine, &c->who, ref, &want, ret, &outcome, err) < 0) {
+	if (exec_start(c->engine, &c->caller, ref, &want, ret, &outcome, err) < 0) {
 		if (err->code == ERR_NOT_FOUND && (err->sys == ENOENT || err->sys == ENOTDIR))
 			err->code = ERR_INVALID;
 		return -1;

@@ -240,7 +240,7 @@ static int feeder_start(struct feeder *d, struct api_call *c, const char *exec, 
 
 	if (!d->wish->input)
 		return 0;
-	if (exec_open(c->engine, &c->who, exec, &d->x, err) < 0)
+	if (exec_open(c->engine, &c->caller, exec, &d->x, err) < 0)
 		return -1;
 	exec_set_cancel(d->x, v1_is_ending, c->rq);
 	r = pthread_create(&d->thread, NULL, feed, d);

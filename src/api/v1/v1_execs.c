@@ -29,7 +29,7 @@ int v1_list_execs(struct api_call *c, struct err *err)
 	struct json_out j;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_page(c, &page, err) < 0 ||
-	    exec_list(c->engine, &c->who, &ref, page, &l, err) < 0)
+	    exec_list(c->engine, &c->caller, &ref, page, &l, err) < 0)
 		return -1;
 	api_list(&j, "execs");
 	for (size_t i = 0; i < l.count; i++)
@@ -58,8 +58,8 @@ int v1_open_exec(struct api_call *c, const char *id, struct exec_handle **ret, s
 	struct session_ref ref;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_get(c->engine, &c->who, &ref, &s, err) < 0 ||
-	    exec_open(c->engine, &c->who, id, &x, err) < 0 || check_session(x, s.id, err) < 0)
+	    session_get(c->engine, &c->caller, &ref, &s, err) < 0 ||
+	    exec_open(c->engine, &c->caller, id, &x, err) < 0 || check_session(x, s.id, err) < 0)
 		return -1;
 	*ret = steal_ptr(&x);
 	return 0;

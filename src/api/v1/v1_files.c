@@ -54,7 +54,7 @@ int v1_open_session_path(struct api_call *c, const char *id, const char *given, 
 	struct session_ref ref;
 
 	if (api_ref(c, id, &ref, err) < 0 ||
-	    side_conn_open(c->engine, &c->who, &ref, resume, &loan, &how, err) < 0)
+	    side_conn_open(c->engine, &c->caller, &ref, resume, &loan, &how, err) < 0)
 		return -1;
 	if (how != SESSION_REUSED)
 		http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(how));

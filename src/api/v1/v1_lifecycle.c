@@ -26,7 +26,7 @@ static int change_state(struct api_call *c, v1_move_fn *fn, struct err *err)
 	int64_t version = 0;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || parse_version(c, &version, err) < 0 ||
-	    fn(c->engine, &c->who, &ref, version, &s, err) < 0)
+	    fn(c->engine, &c->caller, &ref, version, &s, err) < 0)
 		return -1;
 	return v1_reply_session(c, 200, &s, err);
 }
@@ -54,7 +54,7 @@ int v1_resume_session(struct api_call *c, struct err *err)
 	int r;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || parse_version(c, &version, err) < 0 ||
-	    session_resume(c->engine, &c->who, &ref, version, &how, err) < 0)
+	    session_resume(c->engine, &c->caller, &ref, version, &how, err) < 0)
 		return -1;
 	r = v1_reply_entered(c, &how, err);
 	session_enter_result_fini(&how);
@@ -72,7 +72,7 @@ int v1_extend_session(struct api_call *c, struct err *err)
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
 	    api_int(b, "ms", 1, INT64_MAX / 4, &ms, err) < 0 ||
 	    api_int(b, "if_version", 1, INT64_MAX, &version, err) < 0 ||
-	    session_extend(c->engine, &c->who, &ref, ms, version, &s, err) < 0)
+	    session_extend(c->engine, &c->caller, &ref, ms, version, &s, err) < 0)
 		return -1;
 	return v1_reply_session(c, 200, &s, err);
 }
@@ -85,7 +85,7 @@ int v1_touch_session(struct api_call *c, struct err *err)
 	json_t *b;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, none, &b, err) < 0 ||
-	    session_activity(c->engine, &c->who, &ref, &s, err) < 0)
+	    session_activity(c->engine, &c->caller, &ref, &s, err) < 0)
 		return -1;
 	return v1_reply_session(c, 200, &s, err);
 }
@@ -117,7 +117,7 @@ int v1_probe_session(struct api_call *c, struct err *err)
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
 	    api_int(b, "deadline_ms", 1, PROBE_MAX_MS, &deadline, err) < 0 ||
-	    session_probe(c->engine, &c->who, &ref, deadline, &p, err) < 0)
+	    session_probe(c->engine, &c->caller, &ref, deadline, &p, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -145,7 +145,7 @@ int v1_get_stats(struct api_call *c, struct err *err)
 	struct json_out j;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_stats(c->engine, &c->who, &ref, &s, err) < 0)
+	    session_stats(c->engine, &c->caller, &ref, &s, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);

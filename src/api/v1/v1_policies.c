@@ -65,8 +65,8 @@ static int reply_policy(struct api_call *c, unsigned status, const struct store_
 /* The tenant of the request. Only admin keys may name another one. */
 static int parse_tenant(struct api_call *c, const char *asked, const char **ret, struct err *err)
 {
-	*ret = asked ? asked : c->who.tenant;
-	if (c->scope != API_ADMIN && strcmp(*ret, c->who.tenant) != 0)
+	*ret = asked ? asked : c->caller.tenant;
+	if (c->scope != API_ADMIN && strcmp(*ret, c->caller.tenant) != 0)
 		return err_set(err, ERR_DENIED, "tenant: does not match the key");
 	return **ret ? 0 : err_set(err, ERR_INVALID, "tenant: empty");
 }
@@ -168,12 +168,12 @@ int v1_create_policy(struct api_call *c, struct err *err)
 	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 	json_t *b;
 
-	snprintf(p.tenant, sizeof(p.tenant), "%s", c->who.tenant);
+	snprintf(p.tenant, sizeof(p.tenant), "%s", c->caller.tenant);
 	if (api_body(c, fields, &b, err) < 0 ||
 	    parse_name(b, "name", p.name, sizeof(p.name), err) < 0 ||
 	    (has_field(b, "tenant") &&
 	     parse_name(b, "tenant", p.tenant, sizeof(p.tenant), err) < 0) ||
-	    update_fields(b, &p, err) < 0 || policy_add(c->engine, c->who.actor, &p, err) < 0)
+	    update_fields(b, &p, err) < 0 || policy_add(c->engine, c->caller.actor, &p, err) < 0)
 		return -1;
 	return reply_policy(c, 201, &p, err);
 }
@@ -239,7 +239,7 @@ int v1_update_policy(struct api_call *c, struct err *err)
 
 	if (parse_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
 	    api_body(c, fields, &b, err) < 0 ||
-	    policy_change(c->engine, c->who.actor, tenant, c->params[0], update_fields, b, &p,
+	    policy_change(c->engine, c->caller.actor, tenant, c->params[0], update_fields, b, &p,
 			  err) < 0)
 		return -1;
 	return reply_policy(c, 200, &p, err);
@@ -250,7 +250,7 @@ int v1_delete_policy(struct api_call *c, struct err *err)
 	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 
 	if (find_policy(c, &p, err) < 0 ||
-	    policy_remove(c->engine, c->who.actor, p.tenant, p.name, err) < 0)
+	    policy_remove(c->engine, c->caller.actor, p.tenant, p.name, err) < 0)
 		return -1;
 	return reply_policy(c, 200, &p, err);
 }

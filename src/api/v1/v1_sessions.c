@@ -174,7 +174,7 @@ int v1_check_token(struct api_call *c, const struct store_binding *key,
 		return -1;
 	if (w->snapshot && v1_snapshot(c, w->snapshot, &snap, err) < 0)
 		return -1;
-	if (*key->kind && session_get(c->engine, &c->who, &by, &s, &ignored) == 0 &&
+	if (*key->kind && session_get(c->engine, &c->caller, &by, &s, &ignored) == 0 &&
 	    strcmp(s.user, c->user) != 0)
 		return err_set(err, ERR_CONFLICT, "%s: belongs to a session of another user",
 			       key->kind);
@@ -234,7 +234,7 @@ static int enter(struct api_call *c, const struct session_opts *w, struct err *e
 	int64_t began_us = clock_mono_us();
 	int r;
 
-	if (session_enter(c->engine, &c->who, w, &how, err) < 0)
+	if (session_enter(c->engine, &c->caller, w, &how, err) < 0)
 		return -1;
 	api_observe_entered(c->api, how.outcome, (uint64_t)(clock_mono_us() - began_us));
 	/* a session without an owner that the key matches only since the check */
@@ -344,7 +344,7 @@ static int list_one(struct api_call *c, struct err *err)
 	struct store_session_list l = { .items = &s, .count = 1 };
 	int r;
 
-	if (session_get(c->engine, &c->who, &ref, &s, err) < 0) {
+	if (session_get(c->engine, &c->caller, &ref, &s, err) < 0) {
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
 		l.count = 0;
@@ -356,7 +356,7 @@ static int list_one(struct api_call *c, struct err *err)
 
 int v1_list_sessions(struct api_call *c, struct err *err)
 {
-	struct filter f = { .by.tenant = c->who.tenant, .err = err };
+	struct filter f = { .by.tenant = c->caller.tenant, .err = err };
 	struct store_session_list l = { 0 };
 	struct store_page page;
 	int r;
@@ -382,7 +382,7 @@ int v1_get_session(struct api_call *c, struct err *err)
 	struct session_ref ref;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_get(c->engine, &c->who, &ref, &s, err) < 0)
+	    session_get(c->engine, &c->caller, &ref, &s, err) < 0)
 		return -1;
 	return v1_reply_session(c, 200, &s, err);
 }
@@ -435,7 +435,7 @@ static int apply_change(struct api_call *c, const struct session_ref *ref, const
 	v1_move_fn *move = p->archived ? session_archive : session_unarchive;
 
 	if (p->any || !p->has_archived) {
-		if (session_change(c->engine, &c->who, ref, &p->patch, ret, err) < 0)
+		if (session_change(c->engine, &c->caller, ref, &p->patch, ret, err) < 0)
 			return -1;
 		if (version)
 			version = ret->version;
@@ -444,7 +444,7 @@ static int apply_change(struct api_call *c, const struct session_ref *ref, const
 		return 0;
 	store_session_fini(ret);
 	*ret = (struct store_session){ 0 };
-	return move(c->engine, &c->who, ref, version, ret, err);
+	return move(c->engine, &c->caller, ref, version, ret, err);
 }
 
 int v1_update_session(struct api_call *c, struct err *err)
@@ -471,13 +471,13 @@ int v1_delete_session(struct api_call *c, struct err *err)
 	const char *reason = http_query(c->rq, "reason");
 	struct session_cause_opts why = { .cause = SESSION_CAUSE_REQUESTED,
 					  .text = reason ? reason : "",
-					  .actor = c->who.actor };
+					  .actor = c->caller.actor };
 	struct store_tombstone t;
 	struct session_ref ref;
 	struct json_out j;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_destroy(c->engine, &c->who, &ref, &why, &t, err) < 0)
+	    session_destroy(c->engine, &c->caller, &ref, &why, &t, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);

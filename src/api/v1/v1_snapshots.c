@@ -22,7 +22,7 @@ static int put_snapshot(struct api_call *c, struct json_out *j, const char *key,
 {
 	struct session_ref ref = { .id = s->session };
 	auto_fini(store_session_fini) struct store_session of = { 0 };
-	bool there = *s->session && session_get(c->engine, &c->who, &ref, &of, err) == 0;
+	bool there = *s->session && session_get(c->engine, &c->caller, &ref, &of, err) == 0;
 
 	if (*s->session && !there && err->code != ERR_NOT_FOUND)
 		return -1;
@@ -67,7 +67,7 @@ int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, 
 	struct store_snapshot s;
 	struct err unseen;
 
-	if (snapshot_get(c->engine, &c->who, id, &s, err) < 0)
+	if (snapshot_get(c->engine, &c->caller, id, &s, err) < 0)
 		return -1;
 	if (api_may_see(c, s.session, &unseen) < 0)
 		return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id);
@@ -90,7 +90,7 @@ int v1_create_snapshot(struct api_call *c, struct err *err)
 	    api_str(b, "name", &w.name, err) < 0 || api_bool(b, "live", &live, err) < 0)
 		return -1;
 	w.stop = !live;
-	if (session_snapshot(c->engine, &c->who, &ref, &w, &s, err) < 0)
+	if (session_snapshot(c->engine, &c->caller, &ref, &w, &s, err) < 0)
 		return -1;
 	return reply_snapshot(c, 201, &s, err);
 }
@@ -102,7 +102,7 @@ int v1_list_session_snapshots(struct api_call *c, struct err *err)
 	struct session_ref ref;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_page(c, &page, err) < 0 ||
-	    snapshot_list(c->engine, &c->who, &ref, page, &l, err) < 0)
+	    snapshot_list(c->engine, &c->caller, &ref, page, &l, err) < 0)
 		return -1;
 	return reply_list(c, &l, err);
 }
@@ -116,9 +116,9 @@ int v1_delete_session_snapshot(struct api_call *c, struct err *err)
 	bool theirs;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_get(c->engine, &c->who, &ref, &rec, err) < 0)
+	    session_get(c->engine, &c->caller, &ref, &rec, err) < 0)
 		return -1;
-	if (snapshot_get(c->engine, &c->who, c->params[1], &s, err) < 0) {
+	if (snapshot_get(c->engine, &c->caller, c->params[1], &s, err) < 0) {
 		store_session_fini(&rec);
 		return -1;
 	}
@@ -126,7 +126,7 @@ int v1_delete_session_snapshot(struct api_call *c, struct err *err)
 	store_session_fini(&rec);
 	if (!theirs)
 		return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", c->params[1]);
-	if (snapshot_remove(c->engine, &c->who, s.id, err) < 0)
+	if (snapshot_remove(c->engine, &c->caller, s.id, err) < 0)
 		return -1;
 	http_reply(c->rq, 204, NULL, NULL, 0);
 	return 0;
@@ -191,8 +191,8 @@ int v1_fork_session(struct api_call *c, struct err *err)
 	made = calloc((size_t)count, sizeof(*made));
 	if (!made)
 		return err_sys(err, ENOMEM, "fork");
-	if (session_fork(c->engine, &c->who, &ref, snapshot, (unsigned)count, n ? &key : NULL, made,
-			 err) < 0)
+	if (session_fork(c->engine, &c->caller, &ref, snapshot, (unsigned)count, n ? &key : NULL,
+			 made, err) < 0)
 		return -1;
 	return reply_forks(c, made, (unsigned)count, err);
 }
@@ -212,7 +212,7 @@ int v1_roll_back_session(struct api_call *c, struct err *err)
 		return -1;
 	if (!snapshot || !*snapshot)
 		return err_set(err, ERR_INVALID, "snapshot: missing");
-	if (session_rollback(c->engine, &c->who, &ref, snapshot, version, &s, err) < 0)
+	if (session_rollback(c->engine, &c->caller, &ref, snapshot, version, &s, err) < 0)
 		return -1;
 	return v1_reply_session(c, 200, &s, err);
 }
@@ -248,7 +248,7 @@ static int parse_filter(struct api_call *c, struct store_snapshot_filter *ret, s
 
 int v1_list_snapshots(struct api_call *c, struct err *err)
 {
-	struct store_snapshot_filter f = { .tenant = c->who.tenant };
+	struct store_snapshot_filter f = { .tenant = c->caller.tenant };
 	struct store_snapshot_list l = { 0 };
 	struct store_page page;
 
@@ -272,7 +272,7 @@ int v1_delete_snapshot(struct api_call *c, struct err *err)
 	struct store_snapshot s;
 
 	if (v1_snapshot(c, c->params[0], &s, err) < 0 ||
-	    snapshot_remove(c->engine, &c->who, s.id, err) < 0)
+	    snapshot_remove(c->engine, &c->caller, s.id, err) < 0)
 		return -1;
 	http_reply(c->rq, 204, NULL, NULL, 0);
 	return 0;
@@ -290,15 +290,15 @@ static int export_archive(void *arg, int fd, struct err *err)
 {
 	struct carry *x = arg;
 
-	return snapshot_export(x->call->engine, &x->call->who, x->snap.id, fd, err);
+	return snapshot_export(x->call->engine, &x->call->caller, x->snap.id, fd, err);
 }
 
 static int import_archive(void *arg, int fd, struct err *err)
 {
 	struct carry *x = arg;
 
-	return snapshot_import(x->call->engine, &x->call->who, x->template, x->name, fd, &x->snap,
-			       err);
+	return snapshot_import(x->call->engine, &x->call->caller, x->template, x->name, fd,
+			       &x->snap, err);
 }
 
 int v1_export_snapshot(struct api_call *c, struct err *err)
@@ -322,7 +322,7 @@ int v1_import_snapshot(struct api_call *c, struct err *err)
 
 	if (pipe_stream_in(c, import_archive, &x, err) < 0) {
 		if (*x.snap.id) /* of a body that continues after the end of the archive */
-			(void)snapshot_remove(c->engine, &c->who, x.snap.id, &ignored);
+			(void)snapshot_remove(c->engine, &c->caller, x.snap.id, &ignored);
 		return -1;
 	}
 	return reply_snapshot(c, 201, &x.snap, err);

@@ -179,7 +179,7 @@ int v1_update_template(struct api_call *c, struct err *err)
 	json_t *b;
 
 	if (api_body(c, fields, &b, err) < 0 ||
-	    template_change(c->engine, &c->who, c->params[0], update_fields, b, err) < 0)
+	    template_change(c->engine, &c->caller, c->params[0], update_fields, b, err) < 0)
 		return -1;
 	return reply_template(c, 200, c->params[0], NULL, err);
 }
@@ -188,7 +188,7 @@ int v1_delete_template(struct api_call *c, struct err *err)
 {
 	struct json_out j;
 
-	if (template_delete(c->engine, c->who.actor, c->params[0], err) < 0)
+	if (template_delete(c->engine, c->caller.actor, c->params[0], err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -208,7 +208,7 @@ int v1_create_template(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "name", "snapshot", "tenant", "run_as", "workdir",
 					      "env",  "limits",	  "class",  "policy", NULL };
-	struct caller who = c->who;
+	struct caller caller = c->caller;
 	const char *name = NULL, *snapshot = NULL;
 	auto_fini(template_fini) struct template over;
 	json_t *b;
@@ -216,10 +216,10 @@ int v1_create_template(struct api_call *c, struct err *err)
 	template_init(&over);
 	if (api_body(c, fields, &b, err) < 0 || api_str(b, "name", &name, err) < 0 ||
 	    api_str(b, "snapshot", &snapshot, err) < 0 ||
-	    api_str(b, "tenant", &who.tenant, err) < 0 || api_take_spec(b, &over, err) < 0 ||
+	    api_str(b, "tenant", &caller.tenant, err) < 0 || api_take_spec(b, &over, err) < 0 ||
 	    parse_policy(b, &over, err) < 0 || require("name", name, err) < 0 ||
 	    require("snapshot", snapshot, err) < 0 ||
-	    template_promote(c->engine, &who, name, snapshot, &over, err) < 0)
+	    template_promote(c->engine, &caller, name, snapshot, &over, err) < 0)
 		return -1;
 	return reply_template(c, 201, name, NULL, err);
 }
@@ -268,7 +268,8 @@ int v1_upload_template(struct api_call *c, struct err *err)
 
 	if (check_type(c, err) < 0 || parse_format(c, &oci, err) < 0 ||
 	    template_build_new(c->engine, c->params[0], oci, &b, err) < 0 ||
-	    pipe_stream_in(c, fill, b, err) < 0 || template_build_commit(b, c->who.actor, err) < 0)
+	    pipe_stream_in(c, fill, b, err) < 0 ||
+	    template_build_commit(b, c->caller.actor, err) < 0)
 		return -1;
 	wants_root = template_build_wants_root(b);
 	return reply_template(c, 201, c->params[0], oci ? &wants_root : NULL, err);

@@ -172,7 +172,7 @@ static int start(struct tty *t, const struct wish *w, struct err *err)
 
 	if (api_ref(c, c->params[0], &ref, err) < 0)
 		return -1;
-	if (exec_start(c->engine, &c->who, &ref, &w->want, &t->x, &outcome, err) < 0) {
+	if (exec_start(c->engine, &c->caller, &ref, &w->want, &t->x, &outcome, err) < 0) {
 		if (err->code == ERR_NOT_FOUND && (err->sys == ENOENT || err->sys == ENOTDIR))
 			err->code = ERR_INVALID;
 		return -1;

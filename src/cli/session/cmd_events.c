@@ -82,13 +82,13 @@ static const char *session_name(struct printer *t, const json_t *event)
 static void print_line(struct printer *t, const json_t *e)
 {
 	const char *text = member_text(e, "cause.text"), *actor = member_text(e, "cause.actor");
-	auto_free char *who = human_clean_dup(session_name(t, e));
-	size_t width = who ? human_width(who) : 0;
+	auto_free char *caller = human_clean_dup(session_name(t, e));
+	size_t width = caller ? human_width(caller) : 0;
 	char when[HUMAN_TEXT];
 
 	api_cmd_print("%s  %-6" PRId64 "  %-*s  %s%*s%s%s%s%s",
 		      human_when(member_number(e, "at"), when), member_number(e, "id"), KIND,
-		      member_text(e, "kind"), who ? who : "",
+		      member_text(e, "kind"), caller ? caller : "",
 		      (*text || *actor) && width < SESSION ? (int)(SESSION - width) : 0, "",
 		      *text ? "  " : "", text, *actor ? "  by " : "", actor);
 }
