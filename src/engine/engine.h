@@ -7,11 +7,12 @@
  * wait for its lock. What is returned through `ret` belongs to the caller and is untouched on
  * failure. Reads (get, list, is_valid, events) take no session lock and never write.
  *
- *   ERR_INVALID      the message names the field
- *   ERR_NOT_FOUND    never existed, or belongs to another tenant; with sys ESTALE: it was
- * destroyed, and the message says by whom, when and why (see session_tombstone()) ERR_CONFLICT not
- * possible in this state, or another version ERR_LIMIT        a quota, or the disk ERR_UNAVAILABLE
- * full, busy or broken at the moment: try again */
+ * - ERR_INVALID: the message names the field
+ * - ERR_NOT_FOUND: never existed, or belongs to another tenant. With sys ESTALE the session was
+ *   destroyed, and the message says when and why (session_tombstone())
+ * - ERR_CONFLICT: not possible in this state, or another version
+ * - ERR_LIMIT: a quota, or a full disk
+ * - ERR_UNAVAILABLE: full, busy or broken at the moment; try again */
 #ifndef LODGE_ENGINE_ENGINE_H
 #define LODGE_ENGINE_ENGINE_H
 

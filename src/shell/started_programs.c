@@ -340,7 +340,7 @@ static int find_command(struct parser *p, const struct starter *s, size_t first,
 	return i < p->nwords ? 0 : 1;
 }
 
-/* Marks the placeholder of xargs' input words as unknown. */
+/* Marks the word that xargs adds for its input as unknown. */
 static int analyze_xargs(struct parser *p, const struct starter *s, size_t first)
 {
 	struct word more = { .flags = WORD_DYNAMIC | WORD_SPLITS };
