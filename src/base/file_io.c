@@ -132,8 +132,8 @@ int file_each_at(int dir, const char *name, file_each_fn *fn, void *arg)
 	}
 	while (r == 0) {
 		errno = 0;
-		e = readdir(
-			d); /* NOLINT(concurrency-mt-unsafe): no other thread uses this stream */
+		/* No other thread uses this stream. NOLINTNEXTLINE(concurrency-mt-unsafe) */
+		e = readdir(d);
 		if (!e)
 			break;
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)

@@ -11,8 +11,12 @@
 void *vec_push_bytes(void *items, size_t *count, size_t size, size_t max);
 
 /* The same for an array of a known type: vec_push(&l->items, &l->count, SIZE_MAX). */
+#ifndef __cppcheck__ /* which cannot parse it */
 #define vec_push(items, count, max)                                                                \
 	((__typeof__(*(items)))vec_push_bytes((items), (count), sizeof(**(items)), (max)))
+#else
+#define vec_push(items, count, max) vec_push_bytes((items), (count), 1, (max))
+#endif
 
 /* Grows the buffer that *bytes points to, to at least `need` bytes. 0, or -1 (errno ENOMEM) and
  * nothing changed. */

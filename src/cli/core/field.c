@@ -77,7 +77,7 @@ void field_fill_table(const struct field *fields, const json_t *records, struct 
 	json_t *record;
 	size_t i, n = 0;
 
-	for (; fields[n].title && n < TABLE_COLUMNS; n++)
+	for (; n < TABLE_COLUMNS && fields[n].title; n++)
 		columns[n] = (struct text_table_column){ fields[n].title, fields[n].flags };
 	text_table_init(t, columns, n);
 	json_array_foreach (records, i, record) {
