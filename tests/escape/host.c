@@ -134,9 +134,8 @@ static void tell_ids(const char *dir)
 	struct stat st;
 
 	for (size_t i = 0; i < LEN(paths); i++)
-		if (lstat(paths[i], &st) == 0)
-			printf("ID:%s=%llu.%lld.%ld\n", paths[i], (unsigned long long)st.st_ino,
-			       (long long)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+		if (file_id(paths[i], text, sizeof(text)))
+			printf("ID:%s=%s\n", paths[i], text);
 	for (size_t i = 0; i < LEN(spaces); i++) {
 		ssize_t n;
 

@@ -53,6 +53,9 @@ bool is_rootless(void);
 
 /* Whole file (cut at size - 1), NUL-terminated; its length or -errno. */
 ssize_t read_text(const char *path, char *buf, size_t size);
+/* What a file or directory has wherever it is mounted and however it changes: inode number and time
+ * of birth, or of its last change where the file system keeps no birth. False if there is none. */
+bool file_id(const char *path, char *buf, size_t size);
 /* The number after "Name:" in /proc/self/status, in this base; -1 if there is no such line. */
 long long status_number(const char *name, int base);
 /* fn(arg) in a child with a deadline: its exit status, or 128 + the signal that ended it. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -167,4 +168,18 @@ bool has_option(const char *list, const char *option)
 		if (strncmp(p, option, len) == 0 && (p[len] == ',' || !p[len] || p[len] == '='))
 			return true;
 	return false;
+}
+
+bool file_id(const char *path, char *buf, size_t size)
+{
+	struct statx st;
+	const struct statx_timestamp *t;
+
+	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_CTIME | STATX_BTIME, &st) <
+	    0)
+		return false;
+	t = st.stx_mask & STATX_BTIME ? &st.stx_btime : &st.stx_ctime;
+	snprintf(buf, size, "%llu.%lld.%u", (unsigned long long)st.stx_ino, (long long)t->tv_sec,
+		 t->tv_nsec);
+	return true;
 }
