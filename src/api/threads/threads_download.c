@@ -43,7 +43,7 @@ int threads_list_files(struct api_call *c, struct err *err)
 	if (!id || !*id)
 		return err_set(err, ERR_INVALID, "session_id: missing");
 	if (v1_open_session_path(c, id, "", true, &a, err) < 0 ||
-	    thread_files_list(a.loan, is_gone, c->rq, &l, err) < 0)
+	    thread_files_list(a.conn, is_gone, c->rq, &l, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -131,7 +131,7 @@ int threads_download_file(struct api_call *c, struct err *err)
 		return threads_error(c, 400, "Invalid filename", err);
 	if (v1_open_session_path(c, id, name, true, &a, err) < 0)
 		return -1;
-	if (thread_file_open(a.loan, name, &fd, &st, err) < 0)
+	if (thread_file_open(a.conn, name, &fd, &st, err) < 0)
 		return err->code == ERR_INVALID ? threads_error(c, 400, "Invalid filename", err)
 						: -1;
 	set_disposition(c, base_name(name));

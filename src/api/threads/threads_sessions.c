@@ -187,12 +187,12 @@ int threads_create_session(struct api_call *c, struct err *err)
 static void put_count(struct api_call *c, struct json_out *j, const struct store_session *s)
 {
 	struct session_ref ref = { .id = s->id };
-	auto_call(side_conn_close) struct side_conn *loan = NULL;
+	auto_call(side_conn_close) struct side_conn *conn = NULL;
 	struct thread_files_total n;
 	struct err ignored;
 
-	if (side_conn_open_readonly(c->engine, &c->caller, &ref, &loan, &ignored) < 0 ||
-	    thread_files_count(loan, &n, &ignored) < 0)
+	if (side_conn_open_readonly(c->engine, &c->caller, &ref, &conn, &ignored) < 0 ||
+	    thread_files_count(conn, &n, &ignored) < 0)
 		json_out_null(j, "files_count");
 	else
 		json_out_u64(j, "files_count", n.files);

@@ -274,7 +274,7 @@ static int store(struct upload *u, struct err *err)
 		return -1;
 	if (lseek(u->fd, 0, SEEK_SET) < 0)
 		return err_sys(err, errno, "upload");
-	if (thread_file_write(a.loan, &u->c->api->opts.threads, u->name, u->fd, &p, err) < 0)
+	if (thread_file_write(a.conn, &u->c->api->opts.threads, u->name, u->fd, &p, err) < 0)
 		return reply_rejected(u, &p.limit_hit, err);
 	return reply_stored(u, &p, err);
 }

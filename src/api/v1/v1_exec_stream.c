@@ -18,7 +18,7 @@ DEFINE_AUTO(struct guest_exec_output *, guest_exec_output_fini);
 
 struct flow {
 	struct api_call *c;
-	const struct exec_request *wish;
+	const struct exec_request *request;
 	enum v1_stream how;
 	struct exec_handle *x;
 	uint64_t at[2]; /* sent so far */
@@ -159,7 +159,7 @@ static int send_piece(struct flow *f, enum guest_exec_stream s, bool ended)
 
 	if (read_piece(f, s, &all) < 0)
 		return -1;
-	n = f->wish->base64 ? all : v1_whole(f->buf, all);
+	n = f->request->base64 ? all : v1_whole(f->buf, all);
 	if (!n && ended)
 		n = all;
 	f->part[s] = all - n;
@@ -167,7 +167,7 @@ static int send_piece(struct flow *f, enum guest_exec_stream s, bool ended)
 		return 0;
 	frame_begin(f, &j, names[s]);
 	json_out_u64(&j, "offset", f->at[s]);
-	v1_put_output(&j, "data", f->buf, n, f->wish->base64);
+	v1_put_output(&j, "data", f->buf, n, f->request->base64);
 	if (frame_send(f, &j, names[s]) < 0)
 		return -1;
 	f->at[s] += n;
@@ -219,7 +219,7 @@ static void flow_run(struct flow *f)
 /* Writes input on another thread: a command may wait for input before it writes, or the reverse. */
 struct feeder {
 	struct exec_handle *x; /* own handle, because the stream's is closed on a disconnect */
-	const struct exec_request *wish;
+	const struct exec_request *request;
 	pthread_t thread;
 	bool runs;
 };
@@ -229,8 +229,8 @@ static void *feed(void *arg)
 	struct feeder *d = arg;
 	struct err ignored; /* unread input is not an error */
 
-	(void)exec_write_stdin(d->x, d->wish->input, strlen(d->wish->input), !d->wish->keep_open,
-			       &ignored);
+	(void)exec_write_stdin(d->x, d->request->input, strlen(d->request->input),
+			       !d->request->keep_open, &ignored);
 	return NULL;
 }
 
@@ -238,7 +238,7 @@ static int feeder_start(struct feeder *d, struct api_call *c, const char *exec, 
 {
 	int r;
 
-	if (!d->wish->input)
+	if (!d->request->input)
 		return 0;
 	if (exec_open(c->engine, &c->caller, exec, &d->x, err) < 0)
 		return -1;
@@ -286,13 +286,13 @@ int v1_exec_stream(struct api_call *c, const struct exec_request *w, enum v1_str
 	static const char *const types[] = {
 		[V1_SSE] = "text/event-stream", [V1_NDJSON] = "application/x-ndjson"
 	};
-	struct feeder feeder = { .wish = w };
+	struct feeder feeder = { .request = w };
 	struct flow *f = arena_alloc(c->arena, sizeof(*f));
 	int r = -1;
 
 	if (f) {
 		f->c = c;
-		f->wish = w;
+		f->request = w;
 		f->how = how;
 		f->x = x;
 		set_position(f, has);

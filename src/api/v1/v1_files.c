@@ -15,9 +15,9 @@ enum { PIECE = 64 << 10, ETAG_SIZE = 64 };
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-static void release_path(void *loan)
+static void release_path(void *conn)
 {
-	side_conn_close(loan);
+	side_conn_close(conn);
 }
 
 /* Another path of the same session. */
@@ -49,21 +49,21 @@ int v1_open_path(struct api_call *c, const char *given, struct v1_open_path *ret
 int v1_open_session_path(struct api_call *c, const char *id, const char *given, bool resume,
 			 struct v1_open_path *ret, struct err *err)
 {
-	struct side_conn *loan;
+	struct side_conn *conn;
 	enum session_outcome how;
 	struct session_ref ref;
 
 	if (api_ref(c, id, &ref, err) < 0 ||
-	    side_conn_open(c->engine, &c->caller, &ref, resume, &loan, &how, err) < 0)
+	    side_conn_open(c->engine, &c->caller, &ref, resume, &conn, &how, err) < 0)
 		return -1;
 	if (how != SESSION_REUSED)
 		http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(how));
-	*ret = (struct v1_open_path){ .loan = loan,
-				      .sb = side_conn_sandbox(loan),
-				      .spec = side_conn_template(loan),
+	*ret = (struct v1_open_path){ .conn = conn,
+				      .sb = side_conn_sandbox(conn),
+				      .spec = side_conn_template(conn),
 				      .given = given };
 	ret->user = ret->spec->user;
-	if (!arena_keep(c->arena, loan, release_path))
+	if (!arena_keep(c->arena, conn, release_path))
 		return err_sys(err, ENOMEM, "path");
 	return v1_resolve(ret, given, ret->path, err);
 }
@@ -399,14 +399,14 @@ static int append_file(struct api_call *c, const struct put *p, int from, struct
 }
 
 /* Under the lock, so that of several writers with the same condition only one succeeds. */
-static int put_file(struct api_call *c, struct put *p, struct files_put *aside, struct err *err)
+static int put_file(struct api_call *c, struct put *p, struct files_put *upload, struct err *err)
 {
 	if (get_etag(&p->at, true, p->was, err) < 0)
 		return -1;
 	if (check_conditions(c, *p->was ? p->was : NULL, false))
 		return reply_condition(c, err);
-	if ((p->adds ? append_file(c, p, files_put_fd(aside), err) : files_put_commit(aside, err)) <
-	    0)
+	if ((p->adds ? append_file(c, p, files_put_fd(upload), err)
+		     : files_put_commit(upload, err)) < 0)
 		return -1;
 	return reply_put(c, p, err);
 }
@@ -414,18 +414,18 @@ static int put_file(struct api_call *c, struct put *p, struct files_put *aside, 
 /* Syncs before the commit: lodge-init must not block on a disk. */
 static int put_atomically(struct api_call *c, struct put *p, struct err *err)
 {
-	auto_call(files_put_free) struct files_put *aside = NULL;
+	auto_call(files_put_free) struct files_put *upload = NULL;
 	const struct v1_open_path *a = &p->at;
 	int r;
 
-	if (files_put_new(a->sb, a->user, a->path, p->flags, p->mode, &aside, err) < 0 ||
-	    write_body(c, a, files_put_fd(aside), 0, err) < 0)
+	if (files_put_new(a->sb, a->user, a->path, p->flags, p->mode, &upload, err) < 0 ||
+	    write_body(c, a, files_put_fd(upload), 0, err) < 0)
 		return -1;
-	if (!p->adds && fsync(files_put_fd(aside)) < 0)
+	if (!p->adds && fsync(files_put_fd(upload)) < 0)
 		return err_sys(err, errno, "%.160s", a->given);
-	side_conn_lock(a->loan);
-	r = put_file(c, p, aside, err);
-	side_conn_unlock(a->loan);
+	side_conn_lock(a->conn);
+	r = put_file(c, p, upload, err);
+	side_conn_unlock(a->conn);
 	return r;
 }
 
@@ -497,9 +497,9 @@ int v1_delete_file(struct api_call *c, struct err *err)
 		return -1;
 	if (all) /* may block for long */
 		return delete_now(c, &a, all, err);
-	side_conn_lock(a.loan);
+	side_conn_lock(a.conn);
 	r = delete_now(c, &a, all, err);
-	side_conn_unlock(a.loan);
+	side_conn_unlock(a.conn);
 	return r;
 }
 
@@ -524,9 +524,9 @@ static int rename_file(struct api_call *c, const struct v1_open_path *a, struct 
 		return err_set(err, ERR_INVALID, "%s: empty", *to ? "path" : "rename");
 	if (v1_resolve(a, to, path, err) < 0)
 		return -1;
-	side_conn_lock(a->loan);
+	side_conn_lock(a->conn);
 	r = files_rename(a->sb, a->user, a->path, path, over, err);
-	side_conn_unlock(a->loan);
+	side_conn_unlock(a->conn);
 	if (r < 0)
 		return -1;
 	return reply_entry(c, 200, a, to, path, false, err);

@@ -16,7 +16,7 @@
 #include "sandbox/files_client.h"
 
 struct v1_open_path {
-	struct side_conn *loan;
+	struct side_conn *conn;
 	struct sandbox *sb;
 	const struct template *spec; /* settings of the session */
 	const char *user; /* NULL: the default user */

@@ -280,7 +280,7 @@ int v1_delete_snapshot(struct api_call *c, struct err *err)
 
 /* ---- archives -------------------------------------------------------------------------------- */
 
-struct carry {
+struct archive_transfer {
 	struct api_call *call;
 	const char *template, *name;
 	struct store_snapshot snap;
@@ -288,14 +288,14 @@ struct carry {
 
 static int export_archive(void *arg, int fd, struct err *err)
 {
-	struct carry *x = arg;
+	struct archive_transfer *x = arg;
 
 	return snapshot_export(x->call->engine, &x->call->caller, x->snap.id, fd, err);
 }
 
 static int import_archive(void *arg, int fd, struct err *err)
 {
-	struct carry *x = arg;
+	struct archive_transfer *x = arg;
 
 	return snapshot_import(x->call->engine, &x->call->caller, x->template, x->name, fd,
 			       &x->snap, err);
@@ -303,7 +303,7 @@ static int import_archive(void *arg, int fd, struct err *err)
 
 int v1_export_snapshot(struct api_call *c, struct err *err)
 {
-	struct carry x = { .call = c };
+	struct archive_transfer x = { .call = c };
 	char name[STORE_ID + 64];
 
 	if (v1_snapshot(c, c->params[0], &x.snap, err) < 0)
@@ -315,9 +315,9 @@ int v1_export_snapshot(struct api_call *c, struct err *err)
 
 int v1_import_snapshot(struct api_call *c, struct err *err)
 {
-	struct carry x = { .call = c,
-			   .template = http_query(c->rq, "template"),
-			   .name = http_query(c->rq, "name") };
+	struct archive_transfer x = { .call = c,
+				      .template = http_query(c->rq, "template"),
+				      .name = http_query(c->rq, "name") };
 	struct err ignored;
 
 	if (pipe_stream_in(c, import_archive, &x, err) < 0) {

@@ -49,13 +49,13 @@ struct tty {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-struct wish {
+struct tty_request {
 	const char *exec; /* NULL: start a new one */
 	int64_t offset; /* -1: the tail of the output */
 	struct exec_opts want;
 };
 
-static int check_request(struct api_call *c, const struct wish *w, struct err *err)
+static int check_request(struct api_call *c, const struct tty_request *w, struct err *err)
 {
 	static const char *const of_new[] = { "command", "cwd", "user", NULL };
 
@@ -69,10 +69,10 @@ static int check_request(struct api_call *c, const struct wish *w, struct err *e
 	return 0;
 }
 
-static int parse_request(struct api_call *c, struct wish *ret, struct err *err)
+static int parse_request(struct api_call *c, struct tty_request *ret, struct err *err)
 {
 	static const char *const shell[] = { "bash", "-l", NULL };
-	struct wish w = { .exec = http_query(c->rq, "exec"), .offset = -1 };
+	struct tty_request w = { .exec = http_query(c->rq, "exec"), .offset = -1 };
 	int64_t cols = 80, rows = 24;
 
 	if (api_query_int(c, "cols", 1, SIDE_MAX, &cols, err) < 0 ||
@@ -152,7 +152,7 @@ static int begin_at(struct tty *t, uint64_t offset, struct err *err)
 	return -1;
 }
 
-static int attach(struct tty *t, const struct wish *w, struct err *err)
+static int attach(struct tty *t, const struct tty_request *w, struct err *err)
 {
 	struct err ignored;
 
@@ -164,7 +164,7 @@ static int attach(struct tty *t, const struct wish *w, struct err *err)
 }
 
 /* A missing program or directory is a 400, because the path of the request names neither. */
-static int start(struct tty *t, const struct wish *w, struct err *err)
+static int start(struct tty *t, const struct tty_request *w, struct err *err)
 {
 	enum session_outcome outcome = SESSION_REUSED;
 	struct api_call *c = t->c;
@@ -482,7 +482,7 @@ static void kill_unused(struct tty *t)
 		(void)exec_signal(t->x, SIGKILL, AGENT_TO_TREE, &ignored);
 }
 
-static int open_tty(struct tty *t, const struct wish *w, struct err *err)
+static int open_tty(struct tty *t, const struct tty_request *w, struct err *err)
 {
 	size_t len = 0;
 	const char *offered = ws_offered(t->c->rq, protocol, &len);
@@ -515,7 +515,7 @@ static void tty_fini(void *arg)
 int v1_open_tty(struct api_call *c, struct err *err)
 {
 	struct tty *t;
-	struct wish w;
+	struct tty_request w;
 
 	if (ws_check(c->rq, err) < 0 || parse_request(c, &w, err) < 0)
 		return -1;
