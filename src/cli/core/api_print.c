@@ -77,7 +77,7 @@ void api_cmd_print_answer(struct api_cmd *a, const json_t *answer)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-static char *make_clean(const char *fmt, va_list ap)
+__attribute__((format(printf, 1, 0))) static char *make_clean(const char *fmt, va_list ap)
 {
 	auto_free char *raw = NULL;
 
@@ -109,7 +109,7 @@ void api_cmd_complain(struct api_cmd *a, const char *what, struct err *err)
 	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
 }
 
-static void print_note(const char *fmt, va_list ap)
+__attribute__((format(printf, 1, 0))) static void print_note(const char *fmt, va_list ap)
 {
 	auto_free char *text = make_clean(fmt, ap);
 
