@@ -177,7 +177,7 @@ def test_a_start_that_fails_is_tried_again(slow):
     # retried on demand, long before the back-off would be over
     assert wait_for(lambda: d.client.post("/v1/sessions", {"key": "early"}).status == 201)
     assert d.daemon.addresses() and d.health()["status"] == "ok"
-    assert "start failed: " in d.daemon.log() and "the next try is in " in d.daemon.log()
+    assert "start failed: " in d.daemon.log() and "retrying in " in d.daemon.log()
     assert d.client.delete("/v1/sessions/key:early").status == 200
     assert d.daemon.close() == 0
 
