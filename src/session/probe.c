@@ -94,8 +94,9 @@ static bool wait_change(struct machine *v, int64_t until)
 	return pthread_cond_timedwait(&v->changed, &v->mutex, &ts) != ETIMEDOUT;
 }
 
-/* Until it is on its way; else how that ended. One that takes no more messages may do so again, and
- * of one that has hung up the pump hears in a moment; every other reason is not the sandbox's. */
+/* Sends the command, or says why not. A full connection may drain, and the pump reports a closed
+ * one (EPIPE) in a moment, so both are tried again; no other failure is the fault of the sandbox.
+ */
 static bool echo_sent(struct echo *c, int64_t until, enum echo_status *ret)
 {
 	struct machine *v = c->machine;
@@ -109,7 +110,8 @@ static bool echo_sent(struct echo *c, int64_t until, enum echo_status *ret)
 		if (echo_begin(c, until - now, &c->err) == 0)
 			return true;
 		*ret = ECHO_FAILED;
-		if (c->err.sys || (c->err.code != ERR_LIMIT && c->err.code != ERR_UNAVAILABLE))
+		if ((c->err.sys && c->err.sys != EPIPE) ||
+		    (c->err.code != ERR_LIMIT && c->err.code != ERR_UNAVAILABLE))
 			return false;
 		(void)wait_change(v, now + TRY_MS < until ? now + TRY_MS : until);
 	}
