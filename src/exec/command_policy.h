@@ -22,8 +22,8 @@ DEFINE_AUTO(struct policy_verdict *, policy_verdict_fini);
  * NULL, has the word. *ret, for shell_rules_fini(), are the rules it runs under. */
 int policy_check_exec(struct engine *e, const struct store_session *s, const struct exec_opts *opts,
 		      struct shell_rules *ret, struct err *err);
-/* Returns the programs that the command may execute in the format of AGENT_LANDLOCK, for free(); NULL:
- * all. */
+/* Returns the programs that the command may execute in the format of AGENT_LANDLOCK, for free();
+ * NULL: all. */
 int policy_exec_allowlist(const struct shell_rules *r, const struct exec_opts *opts,
 			  const struct template *t, char **ret, struct err *err);
 
