@@ -190,6 +190,7 @@ static int add_file(void *arg, const char *path, const struct agent_stat *st, co
 
 	if (f->count == to->max)
 		return err_set(&last, ERR_LIMIT, "%s: more than %zu files", to->path, to->max);
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): the items are pointers */
 	added = vec_push(&f->items, &f->count, to->max);
 	if (!added)
 		return err_sys(&last, ENOMEM, "%s", to->path);

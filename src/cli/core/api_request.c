@@ -136,8 +136,11 @@ static int make_path(struct api_cmd *a, const char *first, char path[API_PATH], 
 
 	if (client_path(path, API_PATH, err, cmd->path, first, a->argc > 1 ? a->argv[1] : "") < 0)
 		return -1;
-	if (cmd->paged)
-		strcat(path, strchr(path, '?') ? "&limit=1000" : "?limit=1000");
+	if (cmd->paged) {
+		size_t n = strlen(path);
+
+		snprintf(path + n, API_PATH - n, "%climit=1000", strchr(path, '?') ? '&' : '?');
+	}
 	return has_body(cmd) ? 0 : cli_option_each(cmd->options, a, fill_option, &f);
 }
 

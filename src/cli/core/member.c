@@ -8,6 +8,7 @@ json_t *member_get(const json_t *j, const char *path)
 {
 	json_t *found;
 
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): the pointer is copied */
 	memcpy(&found, &j, sizeof(found)); /* as json_object_get(), which takes a const, too */
 	while (found && *path) {
 		size_t n = strcspn(path, ".");
