@@ -4,7 +4,7 @@
  *	ROUTE(GET, "/v1/sessions/{id}", v1_get_session, SESSION, 0)
  *
  * The row declares the handler and fills the table, so a row without a handler or scope does not
- * compile, and neither does a handler without a row. */
+ * link, and a handler without a row does not compile. */
 #ifndef LODGE_API_CORE_API_ROUTE_H
 #define LODGE_API_CORE_API_ROUTE_H
 
