@@ -27,6 +27,11 @@ enum {
 
 static const char *const suffixes[] = { [GUEST_EXEC_OUT] = "out", [GUEST_EXEC_ERR] = "err" };
 
+static int64_t ended_at(const struct stat *st)
+{
+	return (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000;
+}
+
 static int open_dir(struct engine *e, const char *session)
 {
 	return openat(e->output_dir, session, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -42,7 +47,8 @@ int exec_output_prepare(struct engine *e, const char *session, struct err *err)
 static int write_stream(struct exec_record *c, enum guest_exec_stream s, int fd, uint64_t *ret_size,
 			struct err *err)
 {
-	struct timespec at = { .tv_sec = c->rec.ended_at / 1000 };
+	struct timespec at = { .tv_sec = c->rec.ended_at / 1000,
+			       .tv_nsec = c->rec.ended_at % 1000 * 1000000 };
 	struct stat st;
 
 	if (guest_exec_save(c->exec, s, fd, err) < 0)
@@ -109,7 +115,7 @@ static int count_file(int dir, const char *name, void *arg)
 	k = vec_push(&n->items, &n->count, SIZE_MAX);
 	if (!k)
 		return -ENOMEM;
-	k->at = st.st_mtim.tv_sec;
+	k->at = ended_at(&st);
 	k->bytes = (uint64_t)st.st_size;
 	snprintf(k->name, NAME, "%s", name);
 	n->bytes += (uint64_t)st.st_size;
@@ -228,8 +234,8 @@ static int prune_file(int dir, const char *name, void *arg)
 	struct pruning *p = arg;
 	struct stat st;
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    (int64_t)st.st_mtim.tv_sec * 1000 < p->before && unlinkat(dir, name, 0) == 0)
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && ended_at(&st) < p->before &&
+	    unlinkat(dir, name, 0) == 0)
 		return 0;
 	p->empty = false;
 	return 0;
