@@ -44,21 +44,6 @@ static const struct cli_option ls_options[] = {
 	{ NULL },
 };
 
-static const struct command templates_ls = {
-	.name = "templates ls",
-	.usage = "[-q] [--json]",
-	.summary = "list the templates of the service",
-	.options = ls_options,
-	.more = "`lodge template ls` lists those of this machine, for `lodge run`.\n",
-	.prompt = true,
-	.method = "GET",
-	.path = "/v1/templates",
-	.rows = "templates",
-	.fields = ls_fields,
-	.plain = "name",
-	.empty = "no templates (create one: lodge templates add)",
-};
-
 /* ---- show ------------------------------------------------------------------------------------ */
 
 static const char *full_origin(const json_t *x, const char *path, char buf[FIELD_TEXT])
@@ -83,22 +68,6 @@ static const struct field show_fields[] = {
 	{ "limit", 0, "limits", .lines = field_add_limits },
 	{ "env", 0, "env", .lines = field_add_texts },
 	{ NULL },
-};
-
-static const struct cli_option plain_options[] = { API_OPTIONS, { NULL } };
-
-static const struct command templates_show = {
-	.name = "templates show",
-	.usage = "NAME",
-	.summary = "show one template in full",
-	.options = plain_options,
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.method = "GET",
-	.path = "/v1/templates/%s",
-	.record = "template",
-	.fields = show_fields,
 };
 
 /* ---- set ------------------------------------------------------------------------------------- */
@@ -130,45 +99,6 @@ static const struct cli_option set_options[] = {
 	  "reset options, as memory,workdir,env or env:NAME" },
 	API_OPTIONS,
 	{ NULL },
-};
-
-static const struct command templates_set = {
-	.name = "templates set",
-	.usage = "NAME OPTION...",
-	.summary = "change the settings of a template",
-	.options = set_options,
-	.more = "Settings that you do not name stay as they are. Changes apply to new sessions,\n"
-		"and to others when they next get a sandbox.\n",
-	.size = sizeof(struct template_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.check = check_set,
-	.run = run_set,
-	.init = templates_init,
-	.fini = templates_fini,
-	.record = "template",
-	.fields = show_fields,
-};
-
-/* ---- rm -------------------------------------------------------------------------------------- */
-
-static const struct cli_option rm_options[] = { OPTION_YES, API_OPTIONS, { NULL } };
-
-static const struct command templates_rm = {
-	.name = "templates rm",
-	.usage = "[--yes] NAME...",
-	.summary = "delete templates that nothing uses",
-	.options = rm_options,
-	.more = "A template that a session or a snapshot uses cannot be deleted.\n",
-	.least = 1,
-	.most = -1,
-	.method = "DELETE",
-	.path = "/v1/templates/%s",
-	.each = true,
-	.confirm = "Delete template {0}?",
-	.confirm_many = "Delete these {n} templates?",
-	.cancelled = "no template was deleted",
 };
 
 /* ---- env ------------------------------------------------------------------------------------- */
@@ -229,27 +159,37 @@ static const struct cli_option env_options[] = {
 	{ NULL },
 };
 
-static const struct command templates_env = {
-	.name = "templates env",
-	.usage = "[--look] NAME",
-	.summary = "show the system, tools and variables of a template",
-	.options = env_options,
-	.size = sizeof(struct env_opts),
-	.least = 1,
-	.most = 1,
-	.run = run_env,
-	.record = "environment",
-	.fields = env_fields,
-};
-
 static const struct command *const subs[] = {
-	&templates_ls, &templates_show, &templates_add, &templates_set,
-	&templates_rm, &templates_env,	NULL,
+	COMMAND("templates ls", "[-q] [--json]", "list the templates of the service", ls_options,
+		.prompt = true, .method = "GET", .path = "/v1/templates", .rows = "templates",
+		.fields = ls_fields, .plain = "name",
+		.empty = "no templates (create one: lodge templates add)",
+		.more = "`lodge template ls` lists those of this machine, for `lodge run`.\n"),
+	COMMAND("templates show", "NAME", "show one template in full", api_options, .prompt = true,
+		.method = "GET", .path = "/v1/templates/%s", .record = "template",
+		.fields = show_fields),
+	&templates_add,
+	COMMAND("templates set", "NAME OPTION...", "change the settings of a template", set_options,
+		sizeof(struct template_opts), .least = 1, .most = 1, .prompt = true,
+		.check = check_set, .run = run_set, .init = templates_init, .fini = templates_fini,
+		.record = "template", .fields = show_fields,
+		.more = "Settings that you do not name stay as they are. Changes apply to new "
+			"sessions,\nand to others when they next get a sandbox.\n"),
+	COMMAND("templates rm", "[--yes] NAME...", "delete templates that nothing uses",
+		yes_options, .least = 1, .most = -1, .method = "DELETE", .path = "/v1/templates/%s",
+		.each = true, .confirm = "Delete template {0}?",
+		.confirm_many = "Delete these {n} templates?",
+		.cancelled = "no template was deleted",
+		.more = "A template that a session or a snapshot uses cannot be deleted.\n"),
+	COMMAND("templates env", "[--look] NAME",
+		"show the system, tools and variables of a template", env_options,
+		sizeof(struct env_opts), .least = 1, .most = 1, .run = run_env,
+		.record = "environment", .fields = env_fields),
+	NULL,
 };
 
 const struct command cmd_templates = {
 	.name = "templates",
-	.usage = "",
 	.summary = "manage what sessions start from",
 	.more = "`lodge template` manages those of this machine, for `lodge run`.\n",
 	.subs = subs,

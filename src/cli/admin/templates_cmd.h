@@ -23,6 +23,4 @@ bool templates_is_set(const struct template_opts *o);
  * variables and limits as a whole, so single ones are added to the present ones. */
 int templates_spec(struct template_opts *o, const json_t *now, json_t *body, struct err *err);
 
-extern const struct command templates_add;
-
 #endif

@@ -19,6 +19,8 @@ const struct cli_option api_options[] = {
 	{ NULL },
 };
 
+const struct cli_option yes_options[] = { OPTION_YES, API_OPTIONS, { NULL } };
+
 const struct cli_option session_limit_options[] = {
 	{ "memory", 0, "SIZE", CLI_BYTES, offsetof(struct session_limits, memory),
 	  "memory; swap is off (512M)", "limits.memory_bytes" },
@@ -50,12 +52,25 @@ static int status_of(const struct api_cmd *a, const struct err *err)
 	return is_unreachable(err) ? CLI_EXIT_FAILED : a->failed;
 }
 
+/* How many its path and its body need. */
+static int request_operands(const struct command *cmd)
+{
+	int n = (cmd->operands[0] != NULL) + (cmd->operands[1] != NULL);
+
+	for (const char *p = cmd->path; p && (p = strchr(p, '%')); p++)
+		n++;
+	return n;
+}
+
 static int check_operands(const struct command *cmd, int n, struct err *err)
 {
-	if (n >= cmd->least && (cmd->most < 0 || n <= cmd->most))
+	int least = cmd->most ? cmd->least : request_operands(cmd);
+	int most = cmd->most ? cmd->most : least;
+
+	if (n >= least && (most < 0 || n <= most))
 		return 0;
 	return err_set(err, ERR_INVALID, "too %s operands; usage: lodge %s%s%.*s",
-		       n < cmd->least ? "few" : "many", cmd->name, *cmd->usage ? " " : "",
+		       n < least ? "few" : "many", cmd->name, *cmd->usage ? " " : "",
 		       (int)strcspn(cmd->usage, "\n"), cmd->usage);
 }
 

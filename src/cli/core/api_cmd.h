@@ -34,7 +34,7 @@ struct api_cmd {
 
 /* Options that many commands share. */
 extern const struct cli_option api_options[]; /* --json and the target */
-extern const struct cli_option target_options[];
+extern const struct cli_option yes_options[]; /* --yes, and these */
 #define API_OPTIONS CLI_INCLUDE(api_options, 0)
 /* clang-format off */
 #define OPTION_JSON(text) { "json", 0, NULL, CLI_FLAG, offsetof(struct api_cmd, json), text }
