@@ -24,19 +24,12 @@ static const struct cli_option tenant_options[] = {
 	{ NULL },
 };
 
-/* "ls cat git" */
 static const char *name_list(const json_t *p, const char *path, char buf[FIELD_TEXT])
 {
 	const json_t *names = member_get(p, path);
-	json_t *one;
-	size_t i;
 
-	*buf = '\0';
-	json_array_foreach (names, i, one) {
-		snprintf(buf + strlen(buf), FIELD_TEXT - strlen(buf), "%s%s", i ? " " : "",
-			 member_text(one, ""));
-	}
-	return json_is_array(names) && !i ? "(none)" : buf;
+	return json_is_array(names) && !json_array_size(names) ? "(none)"
+							       : field_words(p, path, buf);
 }
 
 static const char *per_user(const json_t *p, const char *path, char buf[FIELD_TEXT])

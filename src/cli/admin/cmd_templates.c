@@ -66,7 +66,7 @@ static const struct field show_fields[] = {
 	{ "workdir", 0, "workdir" },
 	{ "policy", 0, "policy" },
 	{ "limit", 0, "limits", .lines = field_add_limits },
-	{ "env", 0, "env", .lines = field_add_texts },
+	{ "env", 0, "env", .lines = field_add_env },
 	{ NULL },
 };
 
@@ -108,18 +108,6 @@ struct env_opts {
 	bool look;
 };
 
-static void add_tools(struct text_table *t, const char *title, json_t *tools)
-{
-	char line[FIELD_TEXT];
-	const char *name;
-	json_t *v;
-
-	json_object_foreach (tools, name, v) {
-		snprintf(line, sizeof(line), "%s: %s", name, member_text(v, ""));
-		field_add_line(t, title, line);
-	}
-}
-
 static const char *freshness(const json_t *e, const char *path, char buf[FIELD_TEXT])
 {
 	(void)buf;
@@ -133,8 +121,8 @@ static const struct field env_fields[] = {
 	{ "system", 0, "os.pretty_name" },
 	{ "kernel", 0, "kernel" },
 	{ "workdir", 0, "pwd" },
-	{ "tool", 0, "tools", .lines = add_tools },
-	{ "env", 0, "env", .lines = field_add_texts },
+	{ "tool", 0, "tools", .lines = field_add_tools },
+	{ "env", 0, "env", .lines = field_add_env },
 	{ NULL },
 };
 
