@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/err.h"
@@ -119,7 +120,7 @@ void api_cmd_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void api_cmd_complain(struct api_cmd *a, const char *what, struct err *err);
 /* On standard error, after what was printed; a hint only if that is a terminal. */
 void api_cmd_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void api_cmd_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+#define api_cmd_hint(...) (isatty(STDERR_FILENO) ? api_cmd_note(__VA_ARGS__) : (void)0)
 /* Asks on a terminal, where only "y" or "yes" is a yes. Elsewhere, and with --yes, true. */
 bool api_cmd_confirm(const struct api_cmd *a, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
