@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output of commands. */
+#include "cli/core/api_print.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 /* --url and --key-file, which come before everything else. A process has one command line, so they
  * are stored here and not in the option struct. */
 extern const struct cli_option target_options[];
-cli_option_fn target_set;
+extern cli_option_fn target_set;
 
 /* Connects to --url, else LODGE_URL, else the url of the file target_config() names, else the
  * socket of this machine. */
