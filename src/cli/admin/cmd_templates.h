@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the parts of lodge templates. */
-#ifndef LODGE_CLI_ADMIN_TEMPLATES_CMD_H
-#define LODGE_CLI_ADMIN_TEMPLATES_CMD_H
+#ifndef LODGE_CLI_ADMIN_CMD_TEMPLATES_H
+#define LODGE_CLI_ADMIN_CMD_TEMPLATES_H
 
 #include "cli/core/api_cmd.h"
 #include "cli/core/limit_options.h"
