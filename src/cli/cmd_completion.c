@@ -3,9 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/commands.h"
 #include "cli/core/api_cmd.h"
-#include "cli/core/options.h"
 #include "cli/core/print_session.h"
 
 typedef void form_fn(const struct command *cmd);
@@ -19,7 +17,7 @@ static bool runs_alone(const struct command *cmd)
 /* Calls fn for every command line, in the order of --help. */
 static void each_form(form_fn *fn)
 {
-	for (const struct command_entry *e = commands; e->command; e++) {
+	for (const struct command_entry *e = all_commands; e->command; e++) {
 		if (runs_alone(e->command))
 			fn(e->command);
 		for (const struct command *const *s = e->command->subs; s && *s; s++)
@@ -30,7 +28,7 @@ static void each_form(form_fn *fn)
 /* "\tkeys) subs=(ls add rm) ;;" with these brackets. */
 static void print_subs(const char *open, const char *close)
 {
-	for (const struct command_entry *e = commands; e->command; e++) {
+	for (const struct command_entry *e = all_commands; e->command; e++) {
 		if (!e->command->subs)
 			continue;
 		printf("\t%s) subs=%s", e->command->name, open);
@@ -81,7 +79,7 @@ static void print_bash(void)
 	     "\tCOMPREPLY=()\n"
 	     "\tif ((COMP_CWORD == 1)); then");
 	printf("\t\tCOMPREPLY=($(compgen -W '--help --version");
-	for (const struct command_entry *e = commands; e->command; e++)
+	for (const struct command_entry *e = all_commands; e->command; e++)
 		printf(" %s", e->command->name);
 	puts("' -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase $cmd in");
 	print_subs("'", "'");
@@ -181,7 +179,7 @@ static void print_zsh(void)
 	     "\tcompadd -S : -a ids\n\t_files\n}\n\n"
 	     "_lodge() {\n\tlocal form=$words[2]\n\tlocal -a commands subs\n"
 	     "\tif ((CURRENT == 2)); then\n\t\tcommands=(");
-	for (const struct command_entry *e = commands; e->command; e++) {
+	for (const struct command_entry *e = all_commands; e->command; e++) {
 		printf("\t\t\t'%s:", e->command->name);
 		zsh_text(e->command->summary);
 		puts("'");

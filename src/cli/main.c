@@ -6,14 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/commands.h"
 #include "cli/core/api_cmd.h"
 
 #ifndef LODGE_VERSION
 #define LODGE_VERSION "0.1.0"
 #endif
 
-const struct command_entry commands[] = {
+const struct command_entry all_commands[] = {
 	{ "Sessions", &cmd_enter },
 	{ "Sessions", &cmd_new },
 	{ "Sessions", &cmd_ls },
@@ -64,7 +63,7 @@ const struct command_entry commands[] = {
 
 static const struct command *find(const char *name)
 {
-	for (const struct command_entry *e = commands; e->command; e++)
+	for (const struct command_entry *e = all_commands; e->command; e++)
 		if (!strcmp(name, e->command->name))
 			return e->command;
 	return NULL;
@@ -77,7 +76,7 @@ static int help(FILE *to)
 	fputs("Run untrusted code in sandboxes that keep their files.\n\n"
 	      "Usage: lodge COMMAND [OPTION...] [ARGUMENT...]\n",
 	      to);
-	for (const struct command_entry *e = commands; e->command; e++) {
+	for (const struct command_entry *e = all_commands; e->command; e++) {
 		if (strcmp(group, e->group) != 0)
 			fprintf(to, "\n%s\n", e->group);
 		group = e->group;
@@ -132,7 +131,7 @@ static const char *nearest(const char *word)
 	unsigned best = TYPOS + 1;
 	const char *name = NULL;
 
-	for (const struct command_entry *e = commands; e->command; e++) {
+	for (const struct command_entry *e = all_commands; e->command; e++) {
 		unsigned d = distance(word, e->command->name);
 
 		if (d < best && d <= strlen(word) / 2) {

@@ -103,7 +103,8 @@ static void tables(void)
 	struct text_table t;
 
 	field_fill_table(fields, rows, &t);
-	CHECK(t.ncells == 4 && text_table_print_as(&t, to, &style) == 0);
+	CHECK(t.ncells == 4);
+	text_table_print_as(&t, to, &style);
 	fclose(to);
 	CHECK_STR(text, "NAME         SIZE\n"
 			"a name tha\xe2\x80\xa6   12M\n"

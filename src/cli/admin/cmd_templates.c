@@ -77,18 +77,6 @@ static int unset_one(struct template_opts *o, const char *name, json_t *body, js
 			      name);
 }
 
-static int unset(struct template_opts *o, json_t *body, json_t *env, json_t *limits,
-		 struct err *err)
-{
-	auto_free char *list = strdup(o->unset ? o->unset : "");
-	char *rest = list, *name;
-
-	while (rest && (name = strsep(&rest, ",")))
-		if (*name && unset_one(o, name, body, env, limits, err) < 0)
-			return -1;
-	return 0;
-}
-
 static int put_env(const struct template *t, json_t *env)
 {
 	for (size_t i = 0; i < t->nenv; i++) {
@@ -147,8 +135,13 @@ static int put_changed(json_t *body, const json_t *now, const char *name, json_t
 int templates_spec(struct template_opts *o, const json_t *now, json_t *body, struct err *err)
 {
 	auto_json json_t *env = copy_of(now, "env"), *limits = copy_of(now, "limits");
+	auto_free char *list = strdup(o->unset ? o->unset : "");
+	char *rest = list, *name;
 
-	if (unset(o, body, env, limits, err) < 0 || put_rest(o, body, err) < 0)
+	while (rest && (name = strsep(&rest, ",")))
+		if (*name && unset_one(o, name, body, env, limits, err) < 0)
+			return -1;
+	if (put_rest(o, body, err) < 0)
 		return -1;
 	if (put_env(&o->spec, env) < 0 || put_limits(&o->spec, limits) < 0 ||
 	    put_changed(body, now, "env", env) < 0 || put_changed(body, now, "limits", limits) < 0)

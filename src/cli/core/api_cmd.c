@@ -195,25 +195,31 @@ int api_cmd_main(const struct command *cmd, int argc, char **argv)
 
 /* ---- several operands ------------------------------------------------------------------------ */
 
-/* One form for any number of results, so that scripts need not count. */
-static int write_results(struct api_cmd *a, json_t *answers, struct err *err)
+int api_cmd_continue(struct api_cmd *a, const char *what, int count, struct err *err)
 {
-	auto_json json_t *whole = json_pack("{s:O}", "results", answers);
+	auto_free char *clean = NULL, *why = NULL;
+
+	if (count == 1 || a->misused || is_unreachable(err))
+		return -1;
+	api_cmd_name_option(a, err);
+	clean = human_clean_dup(what);
+	why = human_clean_dup(err->msg);
+	a->reported = true;
+	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
+	return 0;
+}
+
+/* One form for any number of results, so that scripts need not count. */
+static int write_results(struct api_cmd *a, const char *name, json_t *results, struct err *err)
+{
+	auto_json json_t *whole = json_pack("{s:O}", name, results);
 
 	return a->json ? api_cmd_write_json(whole, err) : 0;
 }
 
-int api_cmd_continue(struct api_cmd *a, const char *what, int count, struct err *err)
-{
-	if (count == 1 || a->misused || is_unreachable(err))
-		return -1;
-	api_cmd_complain(a, what, err);
-	return 0;
-}
-
 int api_cmd_remove_each(struct api_cmd *a, api_cmd_remove_fn *one, struct err *err)
 {
-	auto_json json_t *removed = json_array(), *answer = NULL;
+	auto_json json_t *removed = json_array();
 
 	for (int i = 0; i < a->argc; i++) {
 		if (one(a, a->argv[i], err) < 0) {
@@ -225,8 +231,7 @@ int api_cmd_remove_each(struct api_cmd *a, api_cmd_remove_fn *one, struct err *e
 		if (!a->json)
 			api_cmd_print("removed %s", a->argv[i]);
 	}
-	answer = json_pack("{s:O}", "removed", removed);
-	return a->json ? api_cmd_write_json(answer, err) : 0;
+	return write_results(a, "removed", removed, err);
 }
 
 /* -1: stop, and the caller reports err. */
@@ -239,12 +244,9 @@ static int note_failure(struct api_cmd *a, const char *operand, json_t *answers,
 	api_cmd_name_option(a, err);
 	json_array_append_new(answers, json_pack("{s:o, s:o}", "operand", api_cmd_string(operand),
 						 "error", api_cmd_string(err->msg)));
-	if (a->argc == 1) {
-		(void)write_results(a, answers, &ignored);
-		return -1;
-	}
-	api_cmd_complain(a, operand, err);
-	return 0;
+	if (a->argc == 1)
+		(void)write_results(a, "results", answers, &ignored);
+	return api_cmd_continue(a, operand, a->argc, err);
 }
 
 int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, command_print_fn *print, struct err *err)
@@ -266,5 +268,5 @@ int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, command_print_fn *print
 			print(a, answer);
 		json_array_append(answers, answer);
 	}
-	return write_results(a, answers, err);
+	return write_results(a, "results", answers, err);
 }

@@ -100,16 +100,6 @@ void api_cmd_print(const char *fmt, ...)
 	puts(text ? text : "out of memory");
 }
 
-void api_cmd_complain(struct api_cmd *a, const char *what, struct err *err)
-{
-	auto_free char *clean = human_clean_dup(what), *why = NULL;
-
-	api_cmd_name_option(a, err);
-	why = human_clean_dup(err->msg);
-	a->reported = true;
-	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
-}
-
 void api_cmd_note(const char *fmt, ...)
 {
 	auto_free char *text = NULL;

@@ -18,8 +18,6 @@ int api_cmd_write_json(const json_t *answer, struct err *err);
 int api_cmd_write_line(const json_t *answer, struct err *err);
 /* printf() and a newline; control characters become '?'. */
 void api_cmd_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* "lodge: what: why" on standard error; the exit status becomes 1. */
-void api_cmd_complain(struct api_cmd *a, const char *what, struct err *err);
 /* On standard error, after what was printed; a hint only if that is a terminal. */
 void api_cmd_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define api_cmd_hint(...) (isatty(STDERR_FILENO) ? api_cmd_note(__VA_ARGS__) : (void)0)

@@ -13,15 +13,12 @@
 int api_cmd_list(struct api_cmd *a, const char *path, const char *member, json_t **ret,
 		 struct err *err)
 {
-	auto_json json_t *whole = json_object();
 	json_t *items = NULL;
 
 	if (client_list(a->client, path, member, &items, err) < 0)
 		return -1;
-	if (json_object_set_new(whole, member, items) < 0)
-		return err_sys(err, ENOMEM, "%s", member);
-	*ret = steal_ptr(&whole);
-	return 0;
+	*ret = json_pack("{s:o}", member, items);
+	return *ret ? 0 : err_sys(err, ENOMEM, "%s", member);
 }
 
 int api_cmd_put(struct api_cmd *a, json_t *body, const char *name, const char *what,
@@ -223,13 +220,9 @@ static int make_path(struct api_cmd *a, const char *first, char path[API_PATH], 
 	struct filling f = { .a = a, .path = path, .err = err };
 	const struct command *cmd = a->cmd;
 
-	if (client_path(path, API_PATH, err, cmd->path, first, a->argc > 1 ? a->argv[1] : "") < 0)
+	if (client_path(path, API_PATH, err, cmd->path, first, a->argc > 1 ? a->argv[1] : "") < 0 ||
+	    api_cmd_query(path, API_PATH, "limit", cmd->paged ? "1000" : NULL, err) < 0)
 		return -1;
-	if (cmd->paged) {
-		size_t n = strlen(path);
-
-		snprintf(path + n, API_PATH - n, "%climit=1000", strchr(path, '?') ? '&' : '?');
-	}
 	return has_body(cmd) ? 0 : cli_option_each(cmd->options, a, fill_option, &f);
 }
 

@@ -38,15 +38,12 @@ const char *field_span(const json_t *record, const char *path, char buf[FIELD_TE
 	return ms < 0 ? "" : human_span(ms, buf);
 }
 
+/* A time may be missing, or be that of a clock slightly ahead. */
 const char *field_age(const json_t *record, const char *path, char buf[FIELD_TEXT])
 {
-	return human_span(clock_wall_ms() - member_number(record, path), buf);
-}
+	int64_t ms = member_number(record, path);
 
-/* As field_age(), but for a time that may be missing, or be that of a clock slightly ahead. */
-const char *field_idle(const json_t *record, const char *path, char buf[FIELD_TEXT])
-{
-	return member_number(record, path) < 0 ? "" : field_age(record, path, buf);
+	return ms < 0 ? "" : human_span(clock_wall_ms() - ms, buf);
 }
 
 const char *field_when(const json_t *record, const char *path, char buf[FIELD_TEXT])

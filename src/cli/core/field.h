@@ -12,7 +12,7 @@ enum { FIELD_TEXT = 1024 };
 /* A member as text, in buf or elsewhere; "": none. */
 typedef const char *field_fn(const json_t *record, const char *path, char buf[FIELD_TEXT]);
 extern field_fn field_text, field_count, field_bytes, field_span, field_age, field_when, field_date,
-	field_idle, field_words;
+	field_words;
 
 struct field {
 	const char *title; /* NULL ends the table */

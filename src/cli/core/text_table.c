@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/core/text_table.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -95,23 +94,10 @@ static void print_row(const struct text_table *t, FILE *to, const struct text_ta
 	}
 }
 
-static void free_cells(struct text_table *t)
-{
-	for (size_t i = 0; i < t->ncells; i++)
-		free(t->cells[i].text);
-	free(t->cells);
-	t->cells = NULL;
-	t->ncells = 0;
-}
-
-int text_table_print_as(struct text_table *t, FILE *to, const struct text_table_style *style)
+static void print_rows(const struct text_table *t, FILE *to, const struct text_table_style *style)
 {
 	size_t widths[TABLE_COLUMNS], rows = t->ncells / t->ncolumns;
 
-	if (t->failed) {
-		free_cells(t);
-		return -ENOMEM;
-	}
 	measure(t, widths);
 	if (style->width)
 		shrink(t, widths, style->width);
@@ -121,16 +107,23 @@ int text_table_print_as(struct text_table *t, FILE *to, const struct text_table_
 		rows = style->rows;
 	for (size_t r = 0; r < rows; r++)
 		print_row(t, to, t->cells + r * t->ncolumns, widths, style);
-	free_cells(t);
-	return 0;
 }
 
-int text_table_print(struct text_table *t, FILE *to)
+void text_table_print_as(struct text_table *t, FILE *to, const struct text_table_style *style)
+{
+	if (!t->failed)
+		print_rows(t, to, style);
+	for (size_t i = 0; i < t->ncells; i++)
+		free(t->cells[i].text);
+	free(t->cells);
+}
+
+void text_table_print(struct text_table *t, FILE *to)
 {
 	struct text_table_style style = { .colours = human_colours(to), .end = "\n" };
 	struct winsize w;
 
 	if (isatty(fileno(to)) && ioctl(fileno(to), TIOCGWINSZ, &w) == 0)
 		style.width = w.ws_col;
-	return text_table_print_as(t, to, &style);
+	text_table_print_as(t, to, &style);
 }

@@ -27,7 +27,7 @@ struct text_table { /* zeros but for the columns: empty */
 	struct text_table_column columns[TABLE_COLUMNS];
 	size_t ncolumns, ncells;
 	struct text_table_cell *cells;
-	bool failed; /* out of memory; text_table_print() returns it */
+	bool failed; /* out of memory: nothing is printed */
 };
 
 /* NULL or empty: "-". */
@@ -42,8 +42,8 @@ struct text_table_style {
 	const char *end; /* of a line */
 };
 
-/* As wide as the terminal that `to` is, if it is one. Ends the table. Returns 0 or -errno. */
-int text_table_print(struct text_table *t, FILE *to);
-int text_table_print_as(struct text_table *t, FILE *to, const struct text_table_style *style);
+/* As wide as the terminal that `to` is, if it is one. Ends the table. */
+void text_table_print(struct text_table *t, FILE *to);
+void text_table_print_as(struct text_table *t, FILE *to, const struct text_table_style *style);
 
 #endif

@@ -43,7 +43,7 @@ static const struct field fields[] = {
 	{ "MEMORY", TABLE_RIGHT, "stats.memory_bytes", field_bytes },
 	{ "PIDS", TABLE_RIGHT, "stats.pids", field_count },
 	{ "DISK", TABLE_RIGHT, "stats.disk_bytes", field_bytes },
-	{ "IDLE", TABLE_RIGHT, "last_activity_at", field_idle },
+	{ "IDLE", TABLE_RIGHT, "last_activity_at", field_age },
 	{ "STATE", 0, "state", field_state, print_state_tint },
 	{ NULL },
 };
