@@ -59,21 +59,18 @@ static const struct cli_option add_options[] = {
 };
 
 /* A fragment that refers to a snapshot has no files of its own. */
-static const char *own_count(const json_t *f, const char *path, char buf[FIELD_TEXT])
+static const char *own_files(const json_t *f, const char *path, char buf[FIELD_TEXT])
 {
-	return *member_text(f, "snapshotId") ? "" : field_count(f, path, buf);
-}
-
-static const char *own_bytes(const json_t *f, const char *path, char buf[FIELD_TEXT])
-{
-	return *member_text(f, "snapshotId") ? "" : field_bytes(f, path, buf);
+	if (*member_text(f, "snapshotId"))
+		return "";
+	return (strcmp(path, "bytes") == 0 ? field_bytes : field_count)(f, path, buf);
 }
 
 static const struct field fragment_fields[] = {
 	{ "FRAGMENT", 0, "id" },
 	{ "TITLE", TABLE_SHRINK, "title" },
-	{ "FILES", TABLE_RIGHT, "fileCount", own_count },
-	{ "SIZE", TABLE_RIGHT, "bytes", own_bytes },
+	{ "FILES", TABLE_RIGHT, "fileCount", own_files },
+	{ "SIZE", TABLE_RIGHT, "bytes", own_files },
 	{ "SNAPSHOT", 0, "snapshotId" },
 	{ "CREATED", 0, "createdAt", field_date },
 	{ NULL },

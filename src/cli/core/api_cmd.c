@@ -33,11 +33,6 @@ const struct cli_option session_limit_options[] = {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static bool is_unread(const struct err *err)
-{
-	return err->sys == EPIPE && ferror(stdout);
-}
-
 static bool is_unreachable(const struct err *err)
 {
 	return err->code == ERR_UNAVAILABLE && err->sys;
@@ -114,7 +109,7 @@ static int finish(struct api_cmd *a, int r, struct err *err)
 {
 	if (r >= 0)
 		return cli_option_flush(r ? r : a->reported ? CLI_EXIT_REFUSED : 0);
-	if (is_unread(err))
+	if (err->sys == EPIPE && ferror(stdout))
 		return CLI_EXIT_UNREAD;
 	api_cmd_name_option(a, err);
 	advise_session(a->cmd, err);

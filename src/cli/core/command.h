@@ -69,12 +69,8 @@ const char *command_verb(const struct command *cmd);
 /* argv[0] is the name of the command. Returns the exit status. */
 int command_main(const struct command *cmd, int argc, char **argv);
 
-/* All commands in the order of --help, below the title `group`; one without a command ends them. */
-struct command_entry {
-	const char *group;
-	const struct command *command;
-};
-extern const struct command_entry all_commands[];
+/* All of the following; NULL ends them. */
+extern const struct command *const all_commands[];
 
 /* sessions */
 extern const struct command cmd_enter, cmd_new, cmd_ls, cmd_show, cmd_cp, cmd_pause, cmd_unpause,
