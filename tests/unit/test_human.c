@@ -6,7 +6,6 @@
 #include "cli/core/field.h"
 #include "cli/core/human.h"
 #include "cli/core/member.h"
-#include "cli/core/text_table.h"
 #include "cli/core/terminal.h"
 #include "tap.h"
 
