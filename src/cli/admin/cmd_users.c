@@ -108,7 +108,7 @@ static const struct quota {
 	{ "cpu", "quota.cpu_ms", "usage.cpu_ms", field_span },
 };
 
-static void add_quotas(struct text_table *t, const char *title, json_t *answer)
+static void add_quotas(struct field_table *t, const char *title, json_t *answer)
 {
 	char line[2 * FIELD_TEXT], used[FIELD_TEXT], most[FIELD_TEXT];
 

@@ -12,7 +12,7 @@
 #include "cli/core/member.h"
 #include "cli/core/print_session.h"
 
-enum { GAP = 2, LEAST = 8 };
+enum { GAP = 2, LEAST = 8, COLUMNS = 16 };
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -78,22 +78,28 @@ const char *field_words(const json_t *record, const char *path, char buf[FIELD_T
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-void text_table_add(struct text_table *t, const char *text)
+struct cell {
+	char *text;
+	enum tint tint;
+};
+
+struct field_table { /* cells come row by row */
+	const struct field *columns;
+	size_t ncolumns, ncells;
+	struct cell *cells;
+	bool failed; /* out of memory */
+};
+
+static void add_cell(struct field_table *t, const char *text, enum tint tint)
 {
-	struct text_table_cell *cell = t->failed ? NULL : vec_push(&t->cells, &t->ncells, SIZE_MAX);
+	struct cell *cell = t->failed ? NULL : vec_push(&t->cells, &t->ncells, SIZE_MAX);
 
 	if (cell)
-		cell->text = human_clean_dup(text && *text ? text : "-");
+		*cell = (struct cell){ human_clean_dup(*text ? text : "-"), tint };
 	t->failed = !cell || !cell->text;
 }
 
-void text_table_tint(struct text_table *t, enum tint tint)
-{
-	if (!t->failed)
-		t->cells[t->ncells - 1].tint = tint;
-}
-
-static void measure(const struct text_table *t, size_t widths[])
+static void measure(const struct field_table *t, size_t widths[])
 {
 	for (size_t c = 0; c < t->ncolumns; c++)
 		widths[c] = t->columns[c].title ? strlen(t->columns[c].title) : 0;
@@ -107,7 +113,7 @@ static void measure(const struct text_table *t, size_t widths[])
 
 /* Narrows the widest column that may shrink, one character at a time, so that all get equally
  * narrow. */
-static void shrink(const struct text_table *t, size_t widths[], size_t most)
+static void shrink(const struct field_table *t, size_t widths[], size_t most)
 {
 	size_t sum = GAP * (t->ncolumns - 1);
 
@@ -147,8 +153,8 @@ static void print_cell(FILE *to, const char *text, enum tint tint, size_t width,
 }
 
 /* cells NULL: the titles. */
-static void print_row(const struct text_table *t, FILE *to, const struct text_table_cell *cells,
-		      const size_t widths[], const struct text_table_style *style)
+static void print_row(const struct field_table *t, FILE *to, const struct cell *cells,
+		      const size_t widths[], const struct field_style *style)
 {
 	for (size_t c = 0; c < t->ncolumns; c++) {
 		enum tint tint = cells ? cells[c].tint : TINT_BOLD;
@@ -160,9 +166,9 @@ static void print_row(const struct text_table *t, FILE *to, const struct text_ta
 	}
 }
 
-static void print_rows(const struct text_table *t, FILE *to, const struct text_table_style *style)
+static void print_rows(const struct field_table *t, FILE *to, const struct field_style *style)
 {
-	size_t widths[TABLE_COLUMNS], rows = t->ncells / t->ncolumns;
+	size_t widths[COLUMNS], rows = t->ncells / t->ncolumns;
 
 	measure(t, widths);
 	if (style->width)
@@ -175,7 +181,7 @@ static void print_rows(const struct text_table *t, FILE *to, const struct text_t
 		print_row(t, to, t->cells + r * t->ncolumns, widths, style);
 }
 
-void text_table_print_as(struct text_table *t, FILE *to, const struct text_table_style *style)
+static void finish(struct field_table *t, FILE *to, const struct field_style *style)
 {
 	if (!t->failed)
 		print_rows(t, to, style);
@@ -184,82 +190,79 @@ void text_table_print_as(struct text_table *t, FILE *to, const struct text_table
 	free(t->cells);
 }
 
-void text_table_print(struct text_table *t, FILE *to)
+static struct field_style style_of_stdout(void)
 {
-	struct text_table_style style = { .colours = human_colours(to), .end = "\n" };
+	struct field_style style = { .colours = human_colours(stdout), .end = "\n" };
 	struct winsize w;
 
-	if (isatty(fileno(to)) && ioctl(fileno(to), TIOCGWINSZ, &w) == 0)
+	if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0)
 		style.width = w.ws_col;
-	text_table_print_as(t, to, &style);
+	return style;
 }
 
-/* ---- records --------------------------------------------------------------------------------- */
-
-static void add_value(struct text_table *t, const struct field *f, const json_t *record)
+static const char *text_of(const struct field *f, const json_t *record, char buf[FIELD_TEXT])
 {
+	return (f->text ? f->text : field_text)(record, f->path, buf);
+}
+
+void field_print_table_as(const struct field *fields, const json_t *records, FILE *to,
+			  const struct field_style *style)
+{
+	struct field_table t = { .columns = fields };
 	char buf[FIELD_TEXT];
-
-	text_table_add(t, (f->text ? f->text : field_text)(record, f->path, buf));
-	if (f->tint)
-		text_table_tint(t, f->tint(record));
-}
-
-void field_fill_table(const struct field *fields, const json_t *records, struct text_table *t)
-{
 	json_t *record;
 	size_t i;
 
-	*t = (struct text_table){ 0 };
-	for (const struct field *f = fields; t->ncolumns < TABLE_COLUMNS && f->title; f++)
-		t->columns[t->ncolumns++] = (struct text_table_column){ f->title, f->flags };
+	while (t.ncolumns < COLUMNS && fields[t.ncolumns].title)
+		t.ncolumns++;
 	json_array_foreach (records, i, record) {
-		for (size_t k = 0; k < t->ncolumns; k++)
-			add_value(t, &fields[k], record);
+		for (const struct field *f = fields; f < fields + t.ncolumns; f++)
+			add_cell(&t, text_of(f, record, buf),
+				 f->tint ? f->tint(record) : TINT_NONE);
 	}
+	finish(&t, to, style);
 }
 
 void field_print_table(const struct field *fields, const json_t *records)
 {
-	struct text_table t;
+	struct field_style style = style_of_stdout();
 
-	field_fill_table(fields, records, &t);
-	text_table_print(&t, stdout);
+	field_print_table_as(fields, records, stdout, &style);
 }
 
-void field_add_line(struct text_table *t, const char *title, const char *value)
+/* ---- records --------------------------------------------------------------------------------- */
+
+static void add_line(struct field_table *t, const char *title, const char *value, enum tint tint)
 {
 	if (!*value)
 		return;
-	text_table_add(t, title);
-	text_table_tint(t, TINT_BOLD);
-	text_table_add(t, value);
+	add_cell(t, title, TINT_BOLD);
+	add_cell(t, value, tint);
 }
 
-static void add_record_line(struct text_table *t, const struct field *f, const json_t *record)
+void field_add_line(struct field_table *t, const char *title, const char *value)
 {
-	char buf[FIELD_TEXT];
-	const char *value = (f->text ? f->text : field_text)(record, f->path, buf);
-
-	field_add_line(t, f->title, value);
-	if (*value && f->tint)
-		text_table_tint(t, f->tint(record));
+	add_line(t, title, value, TINT_NONE);
 }
 
 void field_print_record(const struct field *fields, const json_t *record)
 {
-	struct text_table t = { .ncolumns = 2 };
+	static const struct field untitled[2];
+	struct field_table t = { .columns = untitled, .ncolumns = 2 };
+	struct field_style style = style_of_stdout();
+	char buf[FIELD_TEXT];
 
 	for (const struct field *f = fields; f->title; f++) {
 		if (f->lines)
 			f->lines(&t, f->title, member_get(record, f->path));
 		else
-			add_record_line(&t, f, record);
+			add_line(&t, f->title, text_of(f, record, buf),
+				 f->tint ? f->tint(record) : TINT_NONE);
 	}
-	text_table_print(&t, stdout);
+	finish(&t, stdout, &style);
 }
 
-void field_add_limits(struct text_table *t, const char *title, json_t *limits)
+void field_add_limits(struct field_table *t, const char *title, json_t *limits)
 {
 	char line[FIELD_TEXT], size[HUMAN_TEXT];
 	const char *name;
@@ -277,7 +280,7 @@ void field_add_limits(struct text_table *t, const char *title, json_t *limits)
 	}
 }
 
-static void add_texts(struct text_table *t, const char *title, json_t *texts, const char *between)
+static void add_texts(struct field_table *t, const char *title, json_t *texts, const char *between)
 {
 	char line[FIELD_TEXT];
 	const char *name;
@@ -289,12 +292,12 @@ static void add_texts(struct text_table *t, const char *title, json_t *texts, co
 	}
 }
 
-void field_add_env(struct text_table *t, const char *title, json_t *env)
+void field_add_env(struct field_table *t, const char *title, json_t *env)
 {
 	add_texts(t, title, env, "=");
 }
 
-void field_add_tools(struct text_table *t, const char *title, json_t *tools)
+void field_add_tools(struct field_table *t, const char *title, json_t *tools)
 {
 	add_texts(t, title, tools, ": ");
 }
