@@ -209,13 +209,10 @@ static int run(struct api_cmd *a, struct err *err)
 	return 0;
 }
 
-static const struct cli_option options[] = { { NULL } };
-
 const struct command cmd_completion = {
 	.name = "completion",
 	.usage = "bash|zsh",
 	.summary = "print shell completions",
-	.options = options,
 	.more = "Examples\n"
 		"  source <(lodge completion bash)\n",
 	.local = true,

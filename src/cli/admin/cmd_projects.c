@@ -110,7 +110,7 @@ static const struct command *const subs[] = {
 		.fields = show_fields),
 	PROJECT("projects add", "[--user USER] [--team TEAM] [--id ID] NAME",
 		"create a project and print its id", add_options, .prompt = true, .method = "POST",
-		.path = "/api/projects", .operands = { "name" }, .plain = "id",
+		.path = "/api/projects", .operand = "name", .plain = "id",
 		.more = "`lodge switch` moves the user's sandbox to it.\n"),
 	PROJECT("projects rm", "[--user USER] [--yes] PROJECT",
 		"delete a project, its fragments and working copies", rm_options,
@@ -167,7 +167,7 @@ const struct command cmd_switch = {
 	.size = sizeof(struct project_opts),
 	.method = "POST",
 	.path = "/api/switch-project",
-	.operands = { "projectId" },
+	.operand = "projectId",
 	.explain = explain_user,
 	.print = print_switched,
 };

@@ -222,18 +222,14 @@ static int check_set(struct api_cmd *a, struct err *err)
 	return api_cmd_misuse(a, err, "nothing to change (try lodge templates set --help)");
 }
 
-static int run_set(struct api_cmd *a, struct err *err)
+static int fill_set(struct api_cmd *a, json_t *body, struct err *err)
 {
-	auto_json json_t *body = json_object(), *now = NULL, *answer = NULL;
-	char path[API_PATH];
+	struct template_opts *o = (struct template_opts *)a;
+	auto_json json_t *now = NULL;
 
-	if (client_path(path, sizeof(path), err, "/v1/templates/%s", a->argv[0]) < 0 ||
-	    client_call(a->client, "GET", path, NULL, &now, err) < 0 ||
-	    templates_spec((struct template_opts *)a, json_object_get(now, "template"), body, err) <
-		    0 ||
-	    client_call(a->client, "PATCH", path, body, &answer, err) < 0)
+	if (api_cmd_call(a, "GET", NULL, &now, err, "/v1/templates/%s", a->argv[0]) < 0)
 		return -1;
-	return api_cmd_write(a, answer, api_cmd_print_answer, err);
+	return templates_spec(o, json_object_get(now, "template"), body, err);
 }
 
 static const struct cli_option set_options[] = {
@@ -301,9 +297,10 @@ static const struct command *const subs[] = {
 		.fields = show_fields),
 	&templates_add,
 	COMMAND("templates set", "NAME OPTION...", "change the settings of a template", set_options,
-		sizeof(struct template_opts), .least = 1, .most = 1, .prompt = true,
-		.check = check_set, .run = run_set, .init = templates_init, .fini = templates_fini,
-		.record = "template", .fields = show_fields,
+		sizeof(struct template_opts), .prompt = true, .check = check_set,
+		.init = templates_init, .fini = templates_fini, .method = "PATCH",
+		.path = "/v1/templates/%s", .fill = fill_set, .record = "template",
+		.fields = show_fields,
 		.more = "Settings that you do not name stay as they are. Changes apply to new "
 			"sessions,\nand to others when they next get a sandbox.\n"),
 	COMMAND("templates rm", "[--yes] NAME...", "delete templates that nothing uses",

@@ -48,7 +48,7 @@ static int status_of(const struct api_cmd *a, const struct err *err)
 /* How many its path and its body need. */
 static int request_operands(const struct command *cmd)
 {
-	int n = (cmd->operands[0] != NULL) + (cmd->operands[1] != NULL);
+	int n = cmd->operand != NULL;
 
 	for (const char *p = cmd->path; p && (p = strchr(p, '%')); p++)
 		n++;

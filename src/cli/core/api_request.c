@@ -232,15 +232,13 @@ static int make_body(struct api_cmd *a, json_t **ret, struct err *err)
 	const struct command *cmd = a->cmd;
 	auto_json json_t *body = NULL;
 
-	if (!has_body(cmd) || !(cmd->operands[0] || cmd->fill ||
-				cli_option_each(cmd->options, NULL, has_field, NULL)))
+	if (!has_body(cmd) ||
+	    !(cmd->operand || cmd->fill || cli_option_each(cmd->options, NULL, has_field, NULL)))
 		return 0;
 	body = json_object();
-	for (int i = 0; i < 2 && cmd->operands[i]; i++)
-		if (api_cmd_put(a, body, cmd->operands[i], cmd->operands[i],
-				i < a->argc ? a->argv[i] : NULL, err) < 0)
-			return -1;
-	if (api_cmd_fill(a, body, err) < 0 || (cmd->fill && cmd->fill(a, body, err) < 0))
+	if ((cmd->operand &&
+	     api_cmd_put(a, body, cmd->operand, cmd->operand, a->argv[0], err) < 0) ||
+	    api_cmd_fill(a, body, err) < 0 || (cmd->fill && cmd->fill(a, body, err) < 0))
 		return -1;
 	*ret = steal_ptr(&body);
 	return 0;
@@ -276,8 +274,7 @@ static int confirm(const struct api_cmd *a, struct err *err)
 								      : cmd->confirm);
 	if (api_cmd_confirm(a, "%s", question ? question : "Continue?"))
 		return 0;
-	return err_set(err, ERR_CONFLICT, "cancelled: %s",
-		       cmd->cancelled ? cmd->cancelled : "nothing was removed");
+	return err_set(err, ERR_CONFLICT, "cancelled: %s", cmd->cancelled);
 }
 
 int api_cmd_request(struct api_cmd *a, struct err *err)
