@@ -26,8 +26,8 @@ struct doctor_check {
 };
 
 /* Each ends with an entry without a name. */
-extern const struct doctor_check doctor_namespaces[]; /* doctor_ns.c */
-extern const struct doctor_check doctor_kernel[]; /* doctor_kernel.c */
-extern const struct doctor_check doctor_host[]; /* doctor_host.c */
+extern const struct doctor_check doctor_namespaces[];
+extern const struct doctor_check doctor_kernel[];
+extern const struct doctor_check doctor_host[];
 
 #endif
