@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge cp: copies files and directories into and out of sessions. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/file_io.h"
 #include "cli/copy/cp.h"
-#include "cli/core/progress_bar.h"
-
-enum { PIECE = 256 << 10 };
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
@@ -29,57 +23,6 @@ static int cp_parse_target(const char *arg, struct cp_target *ret, struct err *e
 	ret->remote = true;
 	ret->path = colon + 1;
 	return target_ref(session, ret->ref, err);
-}
-
-void cp_base(const char *path, char *ret, size_t size)
-{
-	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-
-	snprintf(ret, size, "%s", strcmp(base, ".") == 0 || strcmp(base, "..") == 0 ? "" : base);
-}
-
-int cp_stat(struct api_cmd *a, const struct cp_target *p, const char *path, json_t **ret,
-	    struct err *err)
-{
-	auto_json json_t *answer = NULL;
-
-	*ret = NULL;
-	if (api_cmd_call(a, "POST", NULL, &answer, err, "/v1/sessions/%s/files/%S?stat&follow=1",
-			 p->ref, path) < 0)
-		return err->code == ERR_NOT_FOUND && err->sys != ESTALE ? 0 : -1;
-	*ret = json_incref(json_object_get(answer, "entry"));
-	return 0;
-}
-
-static int64_t length_of(const struct client_stream *s)
-{
-	const char *text = client_header(s, "Content-Length");
-
-	return text ? strtoll(text, NULL, 10) : -1;
-}
-
-int cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, uint64_t *bytes,
-	     struct err *err)
-{
-	auto_free char *buf = malloc(PIECE);
-	struct progress p;
-	uint64_t sum = 0;
-	ssize_t n;
-	int r = 0;
-
-	if (!buf)
-		return err_sys(err, ENOMEM, "%.160s", what);
-	progress_bar_begin(&p, what, length_of(s), quiet);
-	while (r == 0 && (n = client_read(s, buf, PIECE, err)) != 0) {
-		r = n < 0 ? -1 : file_write_all(fd, buf, (size_t)n);
-		if (n > 0 && r < 0)
-			r = err_sys(err, -r, "writing %.160s", what);
-		sum += n > 0 ? (uint64_t)n : 0;
-		progress_bar_at(&p, sum);
-	}
-	progress_bar_end(&p);
-	*bytes += sum;
-	return r;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

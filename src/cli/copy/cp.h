@@ -13,13 +13,6 @@ struct cp_target {
 	const char *path; /* within it, or here */
 };
 
-/* The last part of a path; "" if it ends in "/", "." or "..": then its contents are copied. */
-void cp_base(const char *path, char *ret, size_t size);
-
-/* Looks up a path in a session and follows links; *ret is NULL if it does not exist. */
-int cp_stat(struct api_cmd *a, const struct cp_target *p, const char *path, json_t **ret,
-	    struct err *err);
-
 /* Copies one operand; `many`: the target must be a directory. Adds to *bytes. */
 int cp_upload(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
 	      bool many, uint64_t *bytes, struct err *err);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/core/terminal.h"
+#include "cli/exec/exec_job_output.h"
 #include "cli/exec/tty_session.h"
 
 struct exec_opts {

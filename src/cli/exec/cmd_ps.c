@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/core/print_session.h"
+#include "cli/exec/exec_job_output.h"
 #include "cli/exec/tty_session.h"
 
 /* ---- finding a command ----------------------------------------------------------------------- */

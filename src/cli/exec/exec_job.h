@@ -32,14 +32,6 @@ int exec_job_path(const struct exec_job *j, const char *tail, char ret[JOB_PATH]
 int exec_job_put_words(struct api_cmd *a, json_t *body, char **words, struct err *err);
 /* Starts it in the background; *ret is the answer. */
 int exec_job_start(struct exec_job *j, json_t *body, json_t **ret, struct err *err);
-/* Starts it and reads its output to the end: as a stream, and by offsets after that breaks. Calls
- * `started` when its id is known. */
-typedef int exec_job_started_fn(struct exec_job *j, void *arg, struct err *err);
-int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *started, void *arg,
-		    struct err *err);
-/* Reads from j->at on; without `wait` only what exists. Sets j->end when the command ended. */
-int exec_job_follow(struct exec_job *j, bool wait, struct err *err);
-
 /* Gets its record. */
 int exec_job_get(struct exec_job *j, json_t **ret, struct err *err);
 /* By the name or number of a signal. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the output of a command, every byte exactly once: as a stream, and by offsets after that
- * breaks. */
+#include "cli/exec/exec_job_output.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,7 +13,6 @@
 #include "base/base64.h"
 #include "base/file_io.h"
 #include "base/vec.h"
-#include "cli/exec/exec_job.h"
 #include "cli/core/options.h"
 #include "cli/core/retry.h"
 
