@@ -98,13 +98,11 @@ static int run(struct api_cmd *a, struct err *err)
 	return member_is(h, "status", "ok") ? 0 : CLI_EXIT_REFUSED;
 }
 
-static const struct cli_option options[] = { API_OPTIONS, { NULL } };
-
 const struct command cmd_status = {
 	.name = "status",
 	.usage = "[--json]",
 	.summary = "show service status",
-	.options = options,
+	.options = api_options,
 	.more = "Exit status\n"
 		"  0    the service is healthy\n"
 		"  1    it is not\n"
