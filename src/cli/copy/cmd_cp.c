@@ -8,7 +8,7 @@
 /* ---- targets --------------------------------------------------------------------------------- */
 
 /* "SESSION:path"; a name with a slash before the colon is local, as with scp(1). */
-static int cp_parse_target(const char *arg, struct cp_target *ret, struct err *err)
+static int parse_target(const char *arg, struct cp_target *ret, struct err *err)
 {
 	const char *name = strncmp(arg, "key:", 4) == 0 ? strchr(arg, ':') + 1 : arg;
 	const char *colon = strpbrk(name, ":/");
@@ -30,20 +30,13 @@ static int cp_parse_target(const char *arg, struct cp_target *ret, struct err *e
 static int copy_one(struct api_cmd *a, const char *arg, const struct cp_target *to, json_t *copied,
 		    struct err *err)
 {
-	bool many = a->argc > 2;
-	struct cp_target from;
-	uint64_t bytes = 0;
-	int r;
+	struct cp c = { .a = a, .to = *to, .many = a->argc > 2 };
 
-	if (cp_parse_target(arg, &from, err) < 0)
-		return -1;
-	r = from.remote ? cp_download(a, &from, to, many, &bytes, err)
-			: cp_upload(a, &from, to, many, &bytes, err);
-	if (r < 0)
+	if (parse_target(arg, &c.from, err) < 0 || cp_copy(&c, err) < 0)
 		return -1;
 	json_array_append_new(copied,
 			      json_pack("{s:o, s:o, s:I}", "from", api_cmd_string(arg), "to",
-					api_cmd_string(to->given), "bytes", (json_int_t)bytes));
+					api_cmd_string(to->given), "bytes", (json_int_t)c.bytes));
 	return 0;
 }
 
@@ -51,13 +44,13 @@ static int check(struct api_cmd *a, struct err *err)
 {
 	struct cp_target from, to;
 
-	if (cp_parse_target(a->argv[a->argc - 1], &to, err) < 0)
+	if (parse_target(a->argv[a->argc - 1], &to, err) < 0)
 		return -1;
 	if (a->json && to.stream)
 		return api_cmd_misuse(a, err,
 				      "--json: cannot be used when copying to standard output");
 	for (int i = 0; i < a->argc - 1; i++) {
-		if (cp_parse_target(a->argv[i], &from, err) < 0)
+		if (parse_target(a->argv[i], &from, err) < 0)
 			return -1;
 		if (from.remote == to.remote)
 			return api_cmd_misuse(
@@ -73,7 +66,7 @@ static int run(struct api_cmd *a, struct err *err)
 	auto_json json_t *copied = json_array(), *answer = NULL;
 	struct cp_target to;
 
-	if (cp_parse_target(a->argv[a->argc - 1], &to, err) < 0)
+	if (parse_target(a->argv[a->argc - 1], &to, err) < 0)
 		return -1;
 	for (int i = 0; i < a->argc - 1; i++) {
 		if (copy_one(a, a->argv[i], &to, copied, err) < 0 &&

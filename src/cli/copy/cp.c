@@ -19,55 +19,56 @@ enum { PIECE = 256 << 10 };
 
 DEFINE_AUTO(struct client_stream *, client_close);
 
-static void cp_base(const char *path, char *ret, size_t size)
+/* The last part of a path; "" if it ends in "/", "." or "..": then its contents are copied. */
+static const char *base_of(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 
-	snprintf(ret, size, "%s", strcmp(base, ".") == 0 || strcmp(base, "..") == 0 ? "" : base);
+	return strcmp(base, ".") == 0 || strcmp(base, "..") == 0 ? "" : base;
 }
 
-static int cp_stat(struct api_cmd *a, const struct cp_target *p, const char *path, json_t **ret,
-		   struct err *err)
+/* Looks up a path in the session and follows links; c->entry is NULL if it does not exist. */
+static int stat_remote(struct cp *c, const struct cp_target *t, const char *path, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 
-	*ret = NULL;
-	if (api_cmd_call(a, "POST", NULL, &answer, err, "/v1/sessions/%s/files/%S?stat&follow=1",
-			 p->ref, path) < 0)
+	json_decref(c->entry);
+	c->entry = NULL;
+	if (api_cmd_call(c->a, "POST", NULL, &answer, err, "/v1/sessions/%s/files/%S?stat&follow=1",
+			 t->ref, path) < 0)
 		return err->code == ERR_NOT_FOUND && err->sys != ESTALE ? 0 : -1;
-	*ret = json_incref(json_object_get(answer, "entry"));
+	c->entry = json_incref(json_object_get(answer, "entry"));
 	return 0;
 }
 
-static int64_t length_of(const struct client_stream *s)
+static bool is_dir(const struct cp *c)
 {
-	const char *text = client_header(s, "Content-Length");
-
-	return text ? strtoll(text, NULL, 10) : -1;
+	return member_is(c->entry, "type", "directory");
 }
 
-int cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, uint64_t *bytes,
-	     struct err *err)
+int64_t cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, struct err *err)
 {
 	auto_free char *buf = malloc(PIECE);
+	const char *length = client_header(s, "Content-Length");
 	struct progress p;
-	uint64_t sum = 0;
+	int64_t sum = 0;
 	ssize_t n;
-	int r = 0;
+	int r;
 
 	if (!buf)
 		return err_sys(err, ENOMEM, "%.160s", what);
-	progress_bar_begin(&p, what, length_of(s), quiet);
-	while (r == 0 && (n = client_read(s, buf, PIECE, err)) != 0) {
-		r = n < 0 ? -1 : file_write_all(fd, buf, (size_t)n);
-		if (n > 0 && r < 0)
-			r = err_sys(err, -r, "writing %.160s", what);
-		sum += n > 0 ? (uint64_t)n : 0;
-		progress_bar_at(&p, sum);
+	progress_bar_begin(&p, what, length ? strtoll(length, NULL, 10) : -1, quiet);
+	while ((n = client_read(s, buf, PIECE, err)) > 0) {
+		r = file_write_all(fd, buf, (size_t)n);
+		if (r < 0) {
+			n = err_sys(err, -r, "writing %.160s", what);
+			break;
+		}
+		sum += n;
+		progress_bar_at(&p, (uint64_t)sum);
 	}
 	progress_bar_end(&p);
-	*bytes += sum;
-	return r;
+	return n < 0 ? -1 : sum;
 }
 
 /* ---- into a session -------------------------------------------------------------------------- */
@@ -80,42 +81,29 @@ static bool is_dir_name(const char *path)
 }
 
 /* The path to write to: below the target if that is a directory. */
-static int resolve_remote(struct api_cmd *a, const struct cp_target *from,
-			  const struct cp_target *to, bool many, char path[API_PATH],
-			  json_t **there, struct err *err)
+static int resolve_remote(struct cp *c, struct err *err)
 {
-	size_t n = strlen(to->path);
-	bool slash = is_dir_name(to->path);
-	char base[NAME_MAX + 1];
+	const char *to = c->to.path, *base = base_of(c->from.path);
+	bool slash = is_dir_name(to), below;
 
-	cp_base(from->path, base, sizeof(base));
-	if (cp_stat(a, to, to->path, there, err) < 0)
+	if (stat_remote(c, &c->to, to, err) < 0)
 		return -1;
-	if (!*there && !n) /* the working directory always exists, so the session does not */
+	if (!c->entry && !*to) /* the working directory always exists, so the session does not */
 		return -1;
-	if (many && !member_is(*there, "type", "directory") && !slash)
+	if (c->many && !is_dir(c) && !slash)
 		return err_set(err, ERR_INVALID,
-			       "%.160s: must be a directory to copy several files", to->given);
-	if (from->stream || !*base || !(slash || member_is(*there, "type", "directory"))) {
-		snprintf(path, API_PATH, "%s", to->path);
-		return 0;
-	}
-	n = (size_t)snprintf(path, API_PATH, "%s%s%s", to->path, !n || slash ? "" : "/", base);
-	if (n >= API_PATH)
+			       "%.160s: must be a directory to copy several files", c->to.given);
+	below = !c->from.stream && *base && (slash || is_dir(c));
+	if (snprintf(c->path, sizeof(c->path), "%s%s%s", to, below && *to && !slash ? "/" : "",
+		     below ? base : "") >= API_PATH)
 		return err_set(err, ERR_INVALID, "path is too long");
-	json_decref(*there);
-	return cp_stat(a, to, path, there, err);
+	return below ? stat_remote(c, &c->to, c->path, err) : 0;
 }
 
 struct sending {
-	struct progress progress;
+	struct progress progress; /* first, for progress_bar_at() */
 	struct tar_child *tar; /* NULL: it is a file */
 };
-
-static void show_progress(void *arg, uint64_t bytes)
-{
-	progress_bar_at(&((struct sending *)arg)->progress, bytes);
-}
 
 /* Fails if tar could not read everything. The service unpacks while it receives, so other files may
  * already be there. */
@@ -133,157 +121,134 @@ static int finish_source(void *arg, struct err *err)
 		       "missing too");
 }
 
-static int send(struct api_cmd *a, const struct client_request *rq, const struct cp_target *from,
-		int64_t total, struct tar_child *tar, uint64_t *bytes, struct err *err)
+/* tar NULL: fd is not that of an archive that is being made. */
+static int send(struct cp *c, const char *url, const char *type, int fd, int64_t total,
+		struct tar_child *tar, struct err *err)
 {
 	auto_call(client_close) struct client_stream *stream = NULL;
-	struct client_request with = *rq;
 	struct sending s = { .tar = tar };
+	struct client_request rq = { .method = "PUT",
+				     .path = url,
+				     .type = type,
+				     .body_fd = fd,
+				     .has_body_fd = true,
+				     .sent = progress_bar_at,
+				     .whole = finish_source,
+				     .arg = &s };
 	int r;
 
-	progress_bar_begin(&s.progress, from->given, total, a->quiet);
-	with.sent = show_progress;
-	with.whole = finish_source;
-	with.arg = &s;
-	r = client_open(a->client, &with, &stream, err);
+	progress_bar_begin(&s.progress, c->from.given, total, c->a->quiet);
+	r = client_open(c->a->client, &rq, &stream, err);
 	progress_bar_end(&s.progress);
-	*bytes += s.progress.bytes;
+	c->bytes += s.progress.bytes;
 	return r;
 }
 
-static int up_file(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
-		   const char *path, int fd, uint64_t *bytes, struct err *err)
+static int up_file(struct cp *c, int fd, struct err *err)
 {
-	bool parents = is_dir_name(to->path);
+	bool parents = is_dir_name(c->to.path), file;
 	char url[API_PATH * 3], mode[16];
-	struct client_request rq = {
-		.method = "PUT", .path = url, .body_fd = fd, .has_body_fd = true
-	};
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return err_sys(err, errno, "%.160s", from->given);
-	if (client_path(url, sizeof(url), err, "/v1/sessions/%s/files/%S", to->ref, path) < 0)
-		return -1;
+		return err_sys(err, errno, "%.160s", c->from.given);
+	file = S_ISREG(st.st_mode);
 	snprintf(mode, sizeof(mode), "%o", (unsigned)st.st_mode & 0777);
-	if (S_ISREG(st.st_mode) && st.st_mode & 0777 &&
-	    api_cmd_query(url, sizeof(url), "mode", mode, err) < 0)
+	if (client_path(url, sizeof(url), err, "/v1/sessions/%s/files/%S", c->to.ref, c->path) <
+		    0 ||
+	    api_cmd_query(url, sizeof(url), "mode", file && st.st_mode & 0777 ? mode : NULL, err) <
+		    0 ||
+	    api_cmd_query(url, sizeof(url), "mkdir", parents ? "1" : NULL, err) < 0)
 		return -1;
-	if (api_cmd_query(url, sizeof(url), "mkdir", parents ? "1" : NULL, err) < 0)
-		return -1;
-	return send(a, &rq, from, S_ISREG(st.st_mode) ? st.st_size : -1, NULL, bytes, err);
+	return send(c, url, NULL, fd, file ? st.st_size : -1, NULL, err);
 }
 
 /* The service ignores the entry of the directory itself in the archive. */
-static int make_dir(struct api_cmd *a, const struct cp_target *to, const char *path,
-		    const struct stat *st, struct err *err)
+static int make_dir(const struct cp *c, const struct stat *st, struct err *err)
 {
 	char mode[16];
 
 	snprintf(mode, sizeof(mode), "%o", (unsigned)st->st_mode & 0777);
-	return api_cmd_call(a, "POST", NULL, NULL, err, "/v1/sessions/%s/files/%S?mkdir&mode=%s",
-			    to->ref, path, mode);
+	return api_cmd_call(c->a, "POST", NULL, NULL, err, "/v1/sessions/%s/files/%S?mkdir&mode=%s",
+			    c->to.ref, c->path, mode);
 }
 
 /* tar NULL: from standard input. */
-static int up_tar(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
-		  const char *path, struct tar_child *tar, uint64_t *bytes, struct err *err)
+static int up_tar(struct cp *c, struct tar_child *tar, struct err *err)
 {
 	char url[API_PATH * 3];
-	struct client_request rq = { .method = "PUT",
-				     .path = url,
-				     .type = "application/x-tar",
-				     .body_fd = tar ? tar->fd : STDIN_FILENO,
-				     .has_body_fd = true };
 
-	if (client_path(url, sizeof(url), err, "/v1/sessions/%s/archive?path=%s", to->ref, path) <
-	    0)
+	if (client_path(url, sizeof(url), err, "/v1/sessions/%s/archive?path=%s", c->to.ref,
+			c->path) < 0)
 		return -1;
-	return send(a, &rq, from, -1, tar, bytes, err);
+	return send(c, url, "application/x-tar", tar ? tar->fd : STDIN_FILENO, -1, tar, err);
 }
 
-static int up_dir(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
-		  const char *path, const json_t *there, const struct stat *st, uint64_t *bytes,
-		  struct err *err)
+static int up_dir(struct cp *c, const struct stat *st, struct err *err)
 {
 	auto_fini(tar_abort) struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
 
-	if (there && !member_is(there, "type", "directory"))
+	if (c->entry && !is_dir(c))
 		return err_set(err, ERR_CONFLICT, "%.160s: exists and is not a directory",
-			       to->given);
-	if ((!there && make_dir(a, to, path, st, err) < 0) || tar_pack(&t, from->path, err) < 0)
+			       c->to.given);
+	if ((!c->entry && make_dir(c, st, err) < 0) || tar_pack(&t, c->from.path, err) < 0)
 		return -1;
-	return up_tar(a, from, to, path, &t, bytes, err) < 0 ? -1 : tar_finish(&t, err);
+	return up_tar(c, &t, err) < 0 ? -1 : tar_finish(&t, err);
 }
 
-int cp_upload(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
-	      bool many, uint64_t *bytes, struct err *err)
+static int upload(struct cp *c, struct err *err)
 {
-	auto_json json_t *there = NULL;
 	auto_close int fd = -1;
-	char path[API_PATH];
 	struct stat st;
 
-	if (resolve_remote(a, from, to, many, path, &there, err) < 0)
+	if (resolve_remote(c, err) < 0)
 		return -1;
-	if (from->stream && (member_is(there, "type", "directory") || is_dir_name(to->path)))
-		return up_tar(a, from, to, path, NULL, bytes, err);
-	if (from->stream)
-		return up_file(a, from, to, path, STDIN_FILENO, bytes, err);
-	fd = open(from->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (c->from.stream)
+		return is_dir(c) || is_dir_name(c->to.path) ? up_tar(c, NULL, err)
+							    : up_file(c, STDIN_FILENO, err);
+	fd = open(c->from.path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(err, errno, "%.160s", from->given);
-	if (S_ISDIR(st.st_mode))
-		return up_dir(a, from, to, path, there, &st, bytes, err);
-	return up_file(a, from, to, path, fd, bytes, err);
+		return err_sys(err, errno, "%.160s", c->from.given);
+	return S_ISDIR(st.st_mode) ? up_dir(c, &st, err) : up_file(c, fd, err);
 }
 
 /* ---- out of a session ------------------------------------------------------------------------ */
 
-struct down {
-	struct api_cmd *a;
-	const struct cp_target *from, *to;
-	const json_t *entry; /* the record of the source */
-	char path[PATH_MAX]; /* to write to */
-	bool below; /* the guest chose the last part of the path: do not follow a link there */
-	uint64_t *bytes;
-};
-
-static int resolve_local(struct down *d, bool many, struct err *err)
+static int resolve_local(struct cp *c, struct err *err)
 {
-	char base[NAME_MAX + 1];
+	const char *base = base_of(c->from.path);
 	struct stat st;
-	bool dir = stat(d->to->path, &st) == 0 && S_ISDIR(st.st_mode);
-	int n;
+	bool dir = stat(c->to.path, &st) == 0 && S_ISDIR(st.st_mode);
 
-	cp_base(d->from->path, base, sizeof(base));
-	if (many && !dir)
+	if (c->many && !dir)
 		return err_set(err, ERR_INVALID,
-			       "%.160s: must be a directory to copy several files", d->to->given);
-	d->below = dir && *base;
-	n = snprintf(d->path, sizeof(d->path), "%s%s%s", d->to->path, d->below ? "/" : "",
-		     d->below ? base : "");
-	return n < PATH_MAX ? 0 : err_set(err, ERR_INVALID, "path is too long");
+			       "%.160s: must be a directory to copy several files", c->to.given);
+	c->below = dir && *base;
+	if (snprintf(c->path, PATH_MAX, "%s%s%s", c->to.path, c->below ? "/" : "",
+		     c->below ? base : "") >= PATH_MAX)
+		return err_set(err, ERR_INVALID, "path is too long");
+	return 0;
 }
 
-static int open_remote(struct down *d, const char *fmt, struct client_stream **ret, struct err *err)
+static int open_remote(const struct cp *c, const char *fmt, struct client_stream **ret,
+		       struct err *err)
 {
 	char url[API_PATH * 3];
 	struct client_request rq = { .method = "GET", .path = url };
 
-	if (client_path(url, sizeof(url), err, fmt, d->from->ref, d->from->path) < 0)
+	if (client_path(url, sizeof(url), err, fmt, c->from.ref, c->from.path) < 0)
 		return -1;
-	return client_open(d->a->client, &rq, ret, err);
+	return client_open(c->a->client, &rq, ret, err);
 }
 
-static int drain(struct down *d, struct client_stream *s, int fd, struct err *err)
+static int drain(struct cp *c, struct client_stream *s, int fd, struct err *err)
 {
-	bool quiet = d->a->quiet || (d->to->stream && isatty(STDOUT_FILENO));
+	bool quiet = c->a->quiet || (c->to.stream && isatty(STDOUT_FILENO));
+	int64_t n = cp_drain(s, fd, c->from.given, quiet, err);
 
-	return cp_drain(s, fd, d->from->given, quiet, d->bytes, err);
+	c->bytes += n < 0 ? 0 : (uint64_t)n;
+	return n < 0 ? -1 : 0;
 }
-
-/* ---- files ----------------------------------------------------------------------------------- */
 
 /* The mode in the sandbox, limited by the umask. */
 static mode_t mode_of(const json_t *entry)
@@ -300,23 +265,23 @@ static void drop(void *path)
 }
 
 /* Writes a temporary file first, so that the old one stays until the new one is complete. */
-static int replace(struct down *d, struct client_stream *s, struct err *err)
+static int replace(struct cp *c, struct client_stream *s, struct err *err)
 {
-	char temp[PATH_MAX + 16];
+	char temp[sizeof(c->path) + 16];
 	auto_close int fd = -1;
 
-	snprintf(temp, sizeof(temp), "%s.lodge-XXXXXX", d->path);
+	snprintf(temp, sizeof(temp), "%s.lodge-XXXXXX", c->path);
 	if (cleanup_set(drop, temp, err) < 0)
 		return -1;
 	cleanup_hold();
 	fd = mkostemp(temp, O_CLOEXEC);
 	cleanup_release();
-	if (fd >= 0 && drain(d, s, fd, err) < 0) {
+	if (fd >= 0 && drain(c, s, fd, err) < 0) {
 		cleanup_run();
 		return -1;
 	}
-	if (fd < 0 || fchmod(fd, mode_of(d->entry)) < 0 || rename(temp, d->path) < 0) {
-		err_sys(err, errno, "%.160s", d->path);
+	if (fd < 0 || fchmod(fd, mode_of(c->entry)) < 0 || rename(temp, c->path) < 0) {
+		err_sys(err, errno, "%.160s", c->path);
 		cleanup_run();
 		return -1;
 	}
@@ -325,43 +290,43 @@ static int replace(struct down *d, struct client_stream *s, struct err *err)
 }
 
 /* Replaces a file, but writes to a device or pipe. */
-static int down_file(struct down *d, struct err *err)
+static int down_file(struct cp *c, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
 	auto_close int fd = -1;
 	struct stat st;
 
-	if (open_remote(d, "/v1/sessions/%s/files/%S", &s, err) < 0)
+	if (open_remote(c, "/v1/sessions/%s/files/%S", &s, err) < 0)
 		return -1;
-	if (d->to->stream)
-		return drain(d, s, STDOUT_FILENO, err);
-	if (d->below || stat(d->path, &st) < 0 || S_ISREG(st.st_mode))
-		return replace(d, s, err);
-	fd = open(d->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	if (c->to.stream)
+		return drain(c, s, STDOUT_FILENO, err);
+	if (c->below || stat(c->path, &st) < 0 || S_ISREG(st.st_mode))
+		return replace(c, s, err);
+	fd = open(c->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
-		return err_sys(err, errno, "%.160s", d->path);
-	return drain(d, s, fd, err);
+		return err_sys(err, errno, "%.160s", c->path);
+	return drain(c, s, fd, err);
 }
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
 /* A new directory is private until it is complete. */
-static int open_target(const struct down *d, bool *ret_new, struct err *err)
+static int open_target(const struct cp *c, bool *ret_new, struct err *err)
 {
 	int fd;
 
-	*ret_new = mkdir(d->path, 0700) == 0;
+	*ret_new = mkdir(c->path, 0700) == 0;
 	if (!*ret_new && errno != EEXIST)
-		return err_sys(err, errno, "%.160s", d->path);
-	fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (d->below ? O_NOFOLLOW : 0));
-	if (fd < 0 && d->below && (errno == ELOOP || errno == ENOTDIR))
+		return err_sys(err, errno, "%.160s", c->path);
+	fd = open(c->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (c->below ? O_NOFOLLOW : 0));
+	if (fd < 0 && c->below && (errno == ELOOP || errno == ENOTDIR))
 		return err_set(err, ERR_CONFLICT,
 			       "%.160s: not a directory (symbolic links are not followed)",
-			       d->path);
-	return fd < 0 ? err_sys(err, errno, "%.160s", d->path) : fd;
+			       c->path);
+	return fd < 0 ? err_sys(err, errno, "%.160s", c->path) : fd;
 }
 
-static int down_dir(struct down *d, struct err *err)
+static int down_dir(struct cp *c, struct err *err)
 {
 	struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
 	auto_call(client_close) struct client_stream *s = NULL;
@@ -369,45 +334,47 @@ static int down_dir(struct down *d, struct err *err)
 	bool is_new;
 	int r;
 
-	if (open_remote(d, "/v1/sessions/%s/archive?path=%s", &s, err) < 0)
+	if (open_remote(c, "/v1/sessions/%s/archive?path=%s", &s, err) < 0)
 		return -1;
-	if (d->to->stream)
-		return drain(d, s, STDOUT_FILENO, err);
-	target = open_target(d, &is_new, err);
+	if (c->to.stream)
+		return drain(c, s, STDOUT_FILENO, err);
+	target = open_target(c, &is_new, err);
 	if (target < 0)
 		return -1;
 	r = tar_unpack(&t, target, err);
 	if (r == 0)
-		r = drain(d, s, t.fd, err);
+		r = drain(c, s, t.fd, err);
 	/* if tar stopped reading, its status says why */
 	if (r == 0 || err->sys == EPIPE)
 		r = tar_finish(&t, err);
 	cleanup_run();
 	if (r < 0 && is_new)
-		(void)rmdir(d->path);
-	if (r == 0 && is_new && fchmod(target, mode_of(d->entry) | 0700) < 0)
-		return err_sys(err, errno, "%.160s", d->path);
+		(void)rmdir(c->path);
+	if (r == 0 && is_new && fchmod(target, mode_of(c->entry) | 0700) < 0)
+		return err_sys(err, errno, "%.160s", c->path);
 	return r;
 }
 
-int cp_download(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
-		bool many, uint64_t *bytes, struct err *err)
+static int download(struct cp *c, struct err *err)
 {
-	struct down d = { .a = a, .from = from, .to = to, .bytes = bytes };
-	auto_json json_t *entry = NULL;
-
-	if (cp_stat(a, from, from->path, &entry, err) < 0)
+	if (stat_remote(c, &c->from, c->from.path, err) < 0 || !c->entry) /* err says why */
 		return -1;
-	if (!entry)
-		return -1; /* cp_stat() set err */
-	d.entry = entry;
-	if (!to->stream && resolve_local(&d, many, err) < 0)
+	if (!c->to.stream && resolve_local(c, err) < 0)
 		return -1;
-	if (member_is(entry, "type", "directory"))
-		return down_dir(&d, err);
-	if (member_is(entry, "type", "file"))
-		return down_file(&d, err);
+	if (is_dir(c))
+		return down_dir(c, err);
+	if (member_is(c->entry, "type", "file"))
+		return down_file(c, err);
 	return err_set(err, ERR_INVALID,
-		       "%.160s: is a %s; only files and directories can be copied", from->given,
-		       member_text(entry, "type"));
+		       "%.160s: is a %s; only files and directories can be copied", c->from.given,
+		       member_text(c->entry, "type"));
+}
+
+int cp_copy(struct cp *c, struct err *err)
+{
+	int r = c->from.remote ? download(c, err) : upload(c, err);
+
+	json_decref(c->entry);
+	c->entry = NULL;
+	return r;
 }
