@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge export, import: snapshots as files. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

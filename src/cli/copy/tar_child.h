@@ -6,7 +6,6 @@
 #ifndef LODGE_CLI_COPY_TAR_CHILD_H
 #define LODGE_CLI_COPY_TAR_CHILD_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"

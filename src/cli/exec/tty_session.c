@@ -12,8 +12,6 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/file_io.h"
-#include "cli/core/human.h"
-#include "cli/core/options.h"
 #include "cli/core/terminal.h"
 
 enum {

@@ -3,10 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -62,7 +60,6 @@ static int open_source(const char *path, struct source *s, struct template *t, s
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	s->path = path;
-	s->fd = -1;
 	if (fd < 0 || fstat(fd, &s->st) < 0)
 		return err_sys(err, errno, "%s", path);
 	s->is_dir = S_ISDIR(s->st.st_mode);
@@ -115,7 +112,8 @@ static int unpack_source(struct archive_unpack *u, struct keeper_client *k, stru
 
 /* ---- add ------------------------------------------------------------------------------------- */
 
-static int local_template_delete(struct keeper_client *k, const char *name, struct err *err)
+/* ERR_NOT_FOUND if there are none. */
+static int delete_files(struct keeper_client *k, const char *name, struct err *err)
 {
 	struct keeper_request r = keeper_client_request(KEEPER_TEMPLATE_DROP, NULL);
 
@@ -167,11 +165,11 @@ static int build(const char *home, const char *name, struct source *s, struct te
 	if (fill(k, sb, s, t, err) < 0 || template_fill_user(sb, t, err) < 0)
 		return err_ctx(err, "%s", s->path);
 	/* an interrupted add or rm leaves files without a template.json */
-	local_template_delete(k, name, &ignored);
+	delete_files(k, name, &ignored);
 	if (sandbox_seal(sb, name, err) < 0)
 		return -1;
 	if (template_save(home, name, t, err) < 0) {
-		local_template_delete(k, name, &ignored);
+		delete_files(k, name, &ignored);
 		return -1;
 	}
 	return 0;
@@ -199,27 +197,20 @@ static int check_name(const char *home, const char *name, struct err *err)
 	return 0;
 }
 
-static int add(struct add_opts *o, const char *name, const char *path, struct err *err)
+static int run_add(struct api_cmd *a, struct err *err)
 {
-	struct source s = { .fd = -1 };
+	struct template *t = &((struct add_opts *)a)->t;
+	auto_fini(close_source) struct source s = { .fd = -1 };
 	char home[HOME_DIR_SIZE];
-	int r;
 
-	if (home_dir_find(o->home, home, err) < 0 || check_name(home, name, err) < 0)
+	if (home_dir_find(((struct add_opts *)a)->home, home, err) < 0 ||
+	    check_name(home, a->argv[0], err) < 0 || limit_opt_check(t, err) < 0 ||
+	    open_source(a->argv[1], &s, t, err) < 0)
 		return -1;
-	if (limit_opt_check(&o->t, err) < 0 || open_source(path, &s, &o->t, err) < 0)
-		return -1;
-	if (s.is_oci && s.image.wants_root && !o->t.user && o->t.class != KEEPER_CLASS_ROOT)
+	if (s.is_oci && s.image.wants_root && !t->user && t->class != KEEPER_CLASS_ROOT)
 		fprintf(stderr, "lodge: this image expects root, but its sandboxes run as uid "
 				"1000; --root allows root\n");
-	r = build(home, name, &s, &o->t, err);
-	close_source(&s);
-	return r;
-}
-
-static int run(struct api_cmd *a, struct err *err)
-{
-	return add((struct add_opts *)a, a->argv[0], a->argv[1], err);
+	return build(home, a->argv[0], &s, t, err);
 }
 
 static void init(struct api_cmd *a)
@@ -241,7 +232,7 @@ static const struct cli_option options[] = {
 	{ NULL },
 };
 
-static const struct command local_template_add = {
+static const struct command template_add = {
 	.name = "template add",
 	.usage = "NAME SOURCE [OPTION...]",
 	.summary = "create a template from a directory, tar or OCI image",
@@ -254,7 +245,7 @@ static const struct command local_template_add = {
 	.least = 2,
 	.most = 2,
 	.local = true,
-	.run = run,
+	.run = run_add,
 	.init = init,
 	.fini = fini,
 };
@@ -344,47 +335,31 @@ static int list_one(void *arg, const char *name)
 	return 0;
 }
 
-static int list_all(struct listing *l, struct err *err)
-{
-	if (!l->json)
-		printf("%-20s %-5s %-12s %-20s %s\n", "NAME", "CLASS", "USER", "WORKDIR", "LIMITS");
-	list_one(l, "host");
-	return template_each(l->home, list_one, l, err);
-}
-
-static int finish(struct json_out *j, struct err *err)
-{
-	auto_free char *text = NULL;
-
-	json_out_end(j);
-	json_out_end(j);
-	text = json_out_take(j, NULL);
-	if (!text)
-		return err_set(err, ERR_LIMIT, "cannot list templates as JSON: more than 16 MiB");
-	puts(text);
-	return 0;
-}
-
 static int run_ls(struct api_cmd *a, struct err *err)
 {
 	char home[HOME_DIR_SIZE];
-	struct listing l = { .home = home };
-	struct json_out j;
-	int r;
+	auto_fini(json_out_fini) struct json_out j = { 0 };
+	struct listing l = { .home = home, .json = a->json ? &j : NULL };
+	auto_free char *text = NULL;
 
+	json_out_init(&j, 16 << 20);
+	json_out_object(&j, NULL);
+	json_out_array(&j, "templates");
 	if (home_dir_find(((struct local_opts *)a)->home, home, err) < 0)
 		return -1;
-	json_out_init(&j, 16 << 20);
-	if (a->json) {
-		l.json = &j;
-		json_out_object(&j, NULL);
-		json_out_array(&j, "templates");
-	}
-	r = list_all(&l, err);
-	if (!r && a->json)
-		r = finish(&j, err);
-	json_out_fini(&j);
-	return r;
+	if (!a->json)
+		printf("%-20s %-5s %-12s %-20s %s\n", "NAME", "CLASS", "USER", "WORKDIR", "LIMITS");
+	list_one(&l, "host");
+	if (template_each(home, list_one, &l, err) < 0)
+		return -1;
+	json_out_end(&j);
+	json_out_end(&j);
+	text = json_out_take(&j, NULL);
+	if (!text)
+		return err_set(err, ERR_LIMIT, "cannot list templates as JSON: more than 16 MiB");
+	if (a->json)
+		puts(text);
+	return 0;
 }
 
 static const struct cli_option ls_options[] = { OPTION_JSON("print JSON"), OPTION_HOME, { NULL } };
@@ -409,7 +384,7 @@ static int remove_template(const char *home, const char *name, struct err *err)
 	if (keeper_client_spawn(&how, &k, err) < 0)
 		return -1;
 	/* an earlier rm may have been interrupted after it removed the files */
-	if (local_template_delete(k, name, err) < 0 && err->code != ERR_NOT_FOUND)
+	if (delete_files(k, name, err) < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	return template_remove(home, name, err);
 }
@@ -461,7 +436,7 @@ static const struct command template_rm = {
 };
 
 static const struct command *const subs[] = {
-	&local_template_add,
+	&template_add,
 	&template_ls,
 	&template_rm,
 	NULL,

@@ -2,16 +2,15 @@
 #include "cli/local/local_run.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -46,7 +45,8 @@ struct loop {
 	struct output_sink sinks[NSTREAMS];
 	bool blocked[NSTREAMS];
 	uint64_t at[NSTREAMS], acked[NSTREAMS]; /* bytes written, and reported to lodge-init */
-	int64_t deadline, kill_at; /* monotonic ms; 0: none */
+	int64_t deadline; /* monotonic ms; INT64_MAX: none */
+	int64_t kill_at; /* 0: none */
 	char buf[CHUNK];
 };
 
@@ -198,14 +198,12 @@ static int catch_signals(struct loop *l, sigset_t *old)
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(caught); i++)
 		if (caught[i] != SIGWINCH || l->r->tty)
 			sigaddset(&set, caught[i]);
 	sigprocmask(SIG_BLOCK, &set, old);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (l->signals < 0)
-		return err_sys(&l->r->err, errno, "signalfd");
-	return 0;
+	return l->signals < 0 ? err_sys(&l->r->err, errno, "signalfd") : 0;
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -224,15 +222,12 @@ static void fill_poll(struct loop *l, struct pollfd p[NFDS])
 
 static int time_left(const struct loop *l)
 {
-	int64_t now = clock_mono_ms(), next = INT64_MAX;
+	int64_t next = l->kill_at && l->kill_at < l->deadline ? l->kill_at : l->deadline;
+	int64_t left = next - clock_mono_ms();
 
-	if (l->deadline && l->deadline < next)
-		next = l->deadline;
-	if (l->kill_at && l->kill_at < next)
-		next = l->kill_at;
 	if (next == INT64_MAX)
 		return -1;
-	return next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
+	return left <= 0 ? 0 : left > 60000 ? 60000 : (int)left;
 }
 
 /* False: it is no use waiting any longer. */
@@ -244,7 +239,7 @@ static bool check_times(struct loop *l)
 		l->kill_at = INT64_MAX;
 		give_up(l);
 	}
-	if (!l->deadline || now < l->deadline || *guest_exec_ended(l->r->x))
+	if (now < l->deadline || *guest_exec_ended(l->r->x))
 		return true;
 	/* It cannot end before its last output found room, which is for our own reader to make. */
 	if (l->blocked[GUEST_EXEC_OUT] || l->blocked[GUEST_EXEC_ERR]) {
@@ -306,8 +301,7 @@ int local_run_loop(struct local_run *r)
 		return -1;
 	output_sink_init(&l->sinks[0], STDOUT_FILENO);
 	output_sink_init(&l->sinks[1], STDERR_FILENO);
-	if (r->timeout_ms)
-		l->deadline = clock_mono_ms() + r->timeout_ms + LATE_MS;
+	l->deadline = r->timeout_ms ? clock_mono_ms() + r->timeout_ms + LATE_MS : INT64_MAX;
 	n = run_to_end(l);
 	output_sink_fini(&l->sinks[0]);
 	output_sink_fini(&l->sinks[1]);

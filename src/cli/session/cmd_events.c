@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "cli/core/api_cmd.h"
-#include "cli/core/print_session.h"
 
 struct events {
 	struct api_cmd a;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge status */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/core/api_cmd.h"
 #include "cli/core/print_session.h"
