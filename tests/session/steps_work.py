@@ -135,19 +135,9 @@ def project_remove(c):
 def kill_user(c):
     w = Work(c)
     w.go(w.one)
+    w.go(w.two)
     yield lambda e: e.kill_user(user=w.user)
     c.e.kill_user(user=w.user)
     assert user_sessions(c, w.user) == []
     assert c.e.where(user=w.user)["project"] == ""
     w.go(w.one)
-
-
-@scenario("kill:ended", "destroy:recorded")
-def kill_users(c):
-    w = Work(c)
-    w.go(w.one)
-    w.go(w.two)
-    yield lambda e: e.kill_users(user=w.user)
-    c.e.kill_users(user=w.user)
-    assert user_sessions(c, w.user) == []
-    assert c.e.where(user=w.user)["project"] == ""
