@@ -64,6 +64,13 @@ int db_fail(struct store *db, int rc, struct err *err)
 	}
 }
 
+int db_exec(struct store *db, const char *sql, struct err *err)
+{
+	int rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
+
+	return rc == SQLITE_OK ? 0 : db_fail(db, rc, err);
+}
+
 /* ---- statements ---------------------------------------------------------------------------- */
 
 static int prepare(struct store *db, const char *sql, sqlite3_stmt **ret, struct err *err)

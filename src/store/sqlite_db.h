@@ -15,7 +15,7 @@ enum { DB_STATEMENTS = 128 };
 
 struct store {
 	sqlite3 *sql;
-	int owner; /* descriptor of the lock that excludes other processes; see sqlite_owner.c */
+	int owner; /* descriptor of the lock that excludes other processes; see sqlite_open.c */
 	/* After an I/O error the content of the disk is unknown, so nothing is written until the
 	 * file has been opened again. */
 	bool failed;
@@ -65,7 +65,10 @@ static inline void db_reset(sqlite3_stmt *stmt) /* makes it ready for reuse */
 	sqlite3_clear_bindings(stmt);
 }
 DEFINE_AUTO(sqlite3_stmt *, db_reset);
+DEFINE_AUTO(char *, sqlite3_free);
 
+/* Runs one or more statements that are not needed again, without values. */
+int db_exec(struct store *db, const char *sql, struct err *err);
 /* Binds a statement to its values and leaves it before its first row. The caller owns it until
  * db_reset(). */
 int db_start(struct store *db, const char *sql, const struct db_value *values, size_t n,
