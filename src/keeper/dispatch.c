@@ -103,7 +103,7 @@ static int handle_thaw(struct keeper *k, struct exchange *x, struct err *err)
 static int handle_stats(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
-	struct sandbox_table_entry entry;
+	struct storage_entry entry;
 
 	if (!sb || cgroup_stats(&k->cgroups, sb->group, &x->reply.stats, err) < 0)
 		return -1;
@@ -119,11 +119,11 @@ static int handle_stats(struct keeper *k, struct exchange *x, struct err *err)
 static int handle_limits(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
-	struct sandbox_table_entry entry;
+	struct storage_entry entry;
 
 	if (!sb || cgroup_set_limits(&k->cgroups, sb->group, &x->req->limits, true, err) < 0)
 		return -1;
-	if (sb->store != KEEPER_STORE_DISK || !k->storage.ops || !k->storage.ops->has_limit)
+	if (sb->store != KEEPER_STORE_DISK)
 		return 0;
 	entry = sandbox_table_entry(sb);
 	return storage_limit(&k->storage, entry.name, x->req->limits.disk_bytes, err);
