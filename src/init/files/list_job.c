@@ -11,7 +11,7 @@
 #include "init/files/guest_file.h"
 #include "init/files/dir_walk.h"
 #include "init/files/name_list.h"
-#include "init/files/buffered_writer.h"
+#include "base/buffered_writer.h"
 
 static struct buffered_writer out;
 static char path[FILE_JOB_PATH_SIZE];

@@ -200,7 +200,7 @@ int tar_write_run(const struct file_job *j, struct err *err)
 
 	if (dir < 0)
 		return err_sys(err, -dir, "%.160s", j->path);
-	out.fd = FILE_JOB_FD;
+	out.out.fd = FILE_JOB_FD;
 	r = put_dir(dir, 0, 0, where);
 	if (r == 0)
 		r = pax_end(&out);

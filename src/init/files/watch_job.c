@@ -12,7 +12,7 @@
 #include "base/auto.h"
 #include "init/files/dir_walk.h"
 #include "init/files/name_list.h"
-#include "init/files/buffered_writer.h"
+#include "base/buffered_writer.h"
 
 enum { BUCKETS = 4096, CHECK_MS = 1000 };
 
