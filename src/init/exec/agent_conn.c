@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/fd_message.h"
 #include "init/exec/process.h"
-#include "init/exec/process_end.h"
 #include "init/files/atomic_write.h"
 #include "init/exec/process_stdin.h"
 #include "init/exec/event_loop.h"

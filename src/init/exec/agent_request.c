@@ -8,7 +8,6 @@
 #include "init/exec/spare_shell.h"
 #include "init/exec/agent_conn.h"
 #include "init/exec/process.h"
-#include "init/exec/process_end.h"
 #include "init/files/atomic_write.h"
 #include "init/files/guest_file.h"
 #include "init/exec/process_stdin.h"

@@ -11,7 +11,6 @@
 #include "init/exec/spare_shell.h"
 #include "init/exec/agent_conn.h"
 #include "init/exec/process.h"
-#include "init/exec/process_end.h"
 #include "init/exec/process_stdin.h"
 #include "init/exec/output_pump.h"
 
@@ -69,7 +68,7 @@ static void handle_signal(void)
 
 	while (read(signal_fd, info, sizeof(info)) > 0)
 		;
-	process_end_reap();
+	process_reap();
 }
 
 static void handle_event(const struct epoll_event *ev)
@@ -96,7 +95,7 @@ static void handle_event(const struct epoll_event *ev)
 	if (kind == EVENT_IN)
 		process_stdin_ready(r);
 	else if (kind == EVENT_SUBREAPER)
-		process_end_subreaper_ready(r);
+		process_subreaper_ready(r);
 	else
 		handle_output(r, kind == EVENT_ERR, ev->events);
 }

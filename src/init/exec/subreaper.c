@@ -34,7 +34,7 @@ static void __attribute__((noreturn)) wait_for_descendants(int fd, pid_t main_pi
 			_exit(0);
 		if (pid != main_pid)
 			continue;
-		if (WIFSTOPPED(status)) { /* see process_end_reap() */
+		if (WIFSTOPPED(status)) { /* see process_reap() */
 			kill(pid, SIGKILL);
 			continue;
 		}
