@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/files/watch_job.h"
+#include "init/files/file_job_op.h"
 
 #include <errno.h>
 #include <poll.h>
