@@ -75,28 +75,19 @@ static void handle_event(const struct epoll_event *ev)
 {
 	uint32_t n = (uint32_t)ev->data.u64;
 	enum event_kind kind = (enum event_kind)(ev->data.u64 >> 32);
-	struct process *r;
+	struct process *r = kind > EVENT_CONN ? process_table_at(n) : NULL;
 
-	if (kind == EVENT_LISTEN) {
+	if (kind == EVENT_LISTEN)
 		agent_conn_accept();
-		return;
-	}
-	if (kind == EVENT_SIGNAL) {
+	else if (kind == EVENT_SIGNAL)
 		handle_signal();
-		return;
-	}
-	if (kind == EVENT_CONN) {
+	else if (kind == EVENT_CONN)
 		agent_conn_ready(n, ev->events);
-		return;
-	}
-	r = process_table_at(n);
-	if (!r)
-		return;
-	if (kind == EVENT_IN)
+	else if (r && kind == EVENT_IN)
 		process_stdin_ready(r);
-	else if (kind == EVENT_SUBREAPER)
+	else if (r && kind == EVENT_SUBREAPER)
 		process_subreaper_ready(r);
-	else
+	else if (r)
 		handle_output(r, kind == EVENT_ERR, ev->events);
 }
 
