@@ -209,12 +209,12 @@ def test_example_that_does_not_work(paste):
 
 
 @pytest.mark.parametrize("was, becomes, said", [
-    ("<!-- run -->", "<!-- run: nowhere -->", "nobody runs such"),
-    ("```sh\nlodge", "```\nlodge", "nobody runs such"),
-    ("```sh\nlodge", "```text\nlodge", "nobody runs such"),
-    ("```text", "```", "nothing says who"),
-    ("```text", "```sh", "nothing says who"),
-    ("and", "<!-- /run -->\nand\n<!-- run: c -->\n```python\n```", "nobody runs such"),
+    ("<!-- run -->", "<!-- run: nowhere -->", "no test runs blocks of this kind"),
+    ("```sh\nlodge", "```\nlodge", "no test runs blocks of this kind"),
+    ("```sh\nlodge", "```text\nlodge", "no test runs blocks of this kind"),
+    ("```text", "```", "no mark says which test"),
+    ("```text", "```sh", "no mark says which test"),
+    ("and", "<!-- /run -->\nand\n<!-- run: c -->\n```python\n```", "no test runs blocks of this kind"),
 ])
 def test_what_nobody_would_run_is_told(was, becomes, said):
     assert not list(pages.complaints(pages.parse(EXAMPLE)))
