@@ -13,7 +13,7 @@ import urllib.parse
 import pytest
 
 from client import Answer, LODGED, SOURCE
-from schema import Checker, deref, resolve, unknown_words
+from schema import Checker, deref, resolve, unknown_keywords
 from examples import World, target, usual_path
 from ws import BINARY, CLOSE, TEXT, WebSocket
 
@@ -123,7 +123,7 @@ def test_parameters_have_the_right_form(operation):
     for (place, _), p in known.items():
         assert place in ("path", "query", "header")
         assert p.get("required", False) == (place == "path")
-        assert "schema" in p and not unknown_words(deref(SPEC, p["schema"]))
+        assert "schema" in p and not unknown_keywords(deref(SPEC, p["schema"]))
         for value in (p.get("example"), deref(SPEC, p["schema"]).get("default")):
             if value is not None:
                 assert not Checker(SPEC).problems(value, p["schema"])
@@ -131,7 +131,7 @@ def test_parameters_have_the_right_form(operation):
 
 def test_schemas_have_known_words_and_right_defaults():
     for name, s in SPEC["components"]["schemas"].items():
-        assert not unknown_words(s, name)
+        assert not unknown_keywords(s, name)
         for where, part in walk(s, name):
             if "default" in part and "type" in part:
                 assert not Checker(SPEC).problems(part["default"], part), where
