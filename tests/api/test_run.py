@@ -245,7 +245,7 @@ def test_user():
 
 
 def test_bad_user():
-    assert "nobody-knows" in one_line(run("--user", "nobody-knows", "true"))
+    assert "nosuch-user" in one_line(run("--user", "nosuch-user", "true"))
     assert "root" in one_line(run("--user", "0", "true"))
     one_line(run("--user", "99999999", "true"))
     one_line(run("--user", "", "true"))
@@ -815,12 +815,12 @@ def test_template_from_an_oci_layout(tmp_path, template):
                ("tmp", None)], "gz"),
         layer([("app/.wh.old", b""), ("app/both", b"2"), ("gone/.wh..wh..opq", b""), ("gone/y", b"y")]),
     ]
-    config = {"Env": ["PATH=/bin", "WHO=image"], "WorkingDir": "/app", "User": "other:staff"}
+    config = {"Env": ["PATH=/bin", "FROM=image"], "WorkingDir": "/app", "User": "other:staff"}
     added(template, make_layout(tmp_path / "img", layers, config, host_arch()), "--env", "MORE=mine")
-    assert inside(template, "pwd; ls; cat both; echo; ls /gone; echo $WHO $MORE").split() == \
+    assert inside(template, "pwd; ls; cat both; echo; ls /gone; echo $FROM $MORE").split() == \
         [b"/app", b"both", b"2", b"y", b"image", b"mine"]
     assert inside(template, "id -u") == b"2000\n"
-    assert inside(template, "echo $WHO; pwd", "--env", "WHO=me", "--workdir", "/tmp") == b"me\n/tmp\n"
+    assert inside(template, "echo $FROM; pwd", "--env", "FROM=me", "--workdir", "/tmp") == b"me\n/tmp\n"
 
 
 def test_oci_layout_for_another_machine(tmp_path):
@@ -860,8 +860,8 @@ def test_template_with_a_root(tmp_path, template):
 
 @needs_busybox
 def test_template_for_an_unknown_user(tmp_path, home):
-    r = lodge("template", "add", "unknown-user", make_root(tmp_path / "root"), "--user", "nobody-knows")
-    assert r.returncode == 1 and r.stderr.count(b"\n") == 1 and b"nobody-knows" in r.stderr
+    r = lodge("template", "add", "unknown-user", make_root(tmp_path / "root"), "--user", "nosuch-user")
+    assert r.returncode == 1 and r.stderr.count(b"\n") == 1 and b"nosuch-user" in r.stderr
     r = lodge("template", "add", "unknown-user", tmp_path / "root", "--user", "root")
     assert r.returncode == 1 and b"--root" in r.stderr
     assert leftovers(home) == []

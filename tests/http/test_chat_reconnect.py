@@ -10,7 +10,7 @@ import pytest
 
 from client import Lodged, is_alive, wait_for
 from test_chat import LIFECYCLE, call, CALLS, ok, reconnect, refused, sandbox, status, stub
-from test_life import quiet, stored
+from test_life import stored, stored_when_quiet
 
 
 def new(client):
@@ -68,7 +68,7 @@ def test_connected(client, running):
 def test_status_and_reconnect_write_nothing(lodged, client, running):
     stubbed, asleep = stub(client)["id"], new(client)[0]
     ok(sandbox(client, "", asleep, "DELETE"))
-    before = quiet(lodged)
+    before = stored_when_quiet(lodged)
     for sid in (running, stubbed, asleep):
         record = client.session(sid)
         for _ in range(3):
@@ -313,7 +313,7 @@ def test_a_sandbox_that_does_not_respond_is_not_given_up(patient):
     client = patient.client()
     sid, _ = new(client)
     client.run(sid, "echo kept > f")
-    before, was = quiet(patient), client.session(sid)
+    before, was = stored_when_quiet(patient), client.session(sid)
     with stopped(patient.init_of(was)):
         for _ in range(4):
             a = reconnect(client, sid)
