@@ -254,6 +254,7 @@ int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, command_print_fn *print
 
 		if (target_ref(a->argv[i], ref, err) < 0)
 			return -1;
+		a->ref = ref;
 		if (one(a, ref, &answer, err) < 0) {
 			if (note_failure(a, a->argv[i], answers, err) < 0)
 				return -1;

@@ -15,6 +15,7 @@ struct api_cmd {
 	bool json, yes, quiet;
 	int argc; /* operands */
 	char **argv;
+	const char *ref; /* of the session that api_cmd_each() is at */
 	bool reported; /* a failure was printed, the exit status is 1 */
 	bool misused; /* the command line is wrong */
 	int failed; /* the exit status if the service refuses */

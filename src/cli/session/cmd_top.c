@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -189,19 +188,13 @@ static int by_use(const void *x, const void *y)
 
 static json_t *sorted(json_t *now)
 {
-	size_t n = json_object_size(now), i = 0;
-	auto_free json_t **items = calloc(n + 1, sizeof(json_t *));
 	json_t *out = json_array(), *s;
 	const char *id;
 
-	if (!items)
-		return out;
 	json_object_foreach (now, id, s) {
-		items[i++] = s;
+		json_array_append(out, s);
 	}
-	qsort(items, n, sizeof(json_t *), by_use);
-	for (i = 0; i < n; i++)
-		json_array_append(out, items[i]);
+	(void)member_sort(out, by_use);
 	return out;
 }
 
