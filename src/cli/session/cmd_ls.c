@@ -16,7 +16,7 @@ static const struct field fields[] = {
 	{ "USER", TABLE_SHRINK, "user" },
 	{ "STATE", 0, "state", field_state, print_state_tint },
 	{ "AGE", TABLE_RIGHT, "created_at", field_age },
-	{ "IDLE", TABLE_RIGHT, "last_activity_at", field_idle },
+	{ "IDLE", TABLE_RIGHT, "last_activity_at", field_age },
 	{ "MEMORY", TABLE_RIGHT, "stats.memory_bytes", field_bytes },
 	{ "PROJECT", TABLE_SHRINK, "project" },
 	{ NULL },

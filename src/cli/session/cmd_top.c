@@ -42,7 +42,7 @@ static const struct field fields[] = {
 	{ "MEMORY", TABLE_RIGHT, "stats.memory_bytes", field_bytes },
 	{ "PIDS", TABLE_RIGHT, "stats.pids", field_count },
 	{ "DISK", TABLE_RIGHT, "stats.disk_bytes", field_bytes },
-	{ "IDLE", TABLE_RIGHT, "last_activity_at", field_idle },
+	{ "IDLE", TABLE_RIGHT, "last_activity_at", field_age },
 	{ "STATE", 0, "state", field_state, print_state_tint },
 	{ NULL },
 };
@@ -203,9 +203,8 @@ static json_t *sorted(json_t *now)
 static void draw(struct api_cmd *a, json_t *now)
 {
 	auto_json json_t *list = sorted(now);
-	struct text_table_style how = { .colours = human_colours(stdout), .end = "\033[K\r\n" };
+	struct field_style how = { .colours = human_colours(stdout), .end = "\033[K\r\n" };
 	char clean[128], count[HUMAN_TEXT];
-	struct text_table t;
 	uint32_t rows, cols;
 
 	terminal_size(&rows, &cols);
@@ -215,8 +214,7 @@ static void draw(struct api_cmd *a, json_t *now)
 	printf("\033[H%.*s  %s  (press q to quit)\033[K\r\n\033[K\r\n",
 	       (int)human_fit(clean, cols > 40 ? cols - 40 : 1), clean,
 	       human_count((int64_t)json_array_size(list), "sandbox", "sandboxes", count));
-	field_fill_table(fields, list, &t);
-	text_table_print_as(&t, stdout, &how);
+	field_print_table_as(fields, list, stdout, &how);
 	fputs("\033[J", stdout);
 	fflush(stdout);
 }
