@@ -161,7 +161,7 @@ static int run_attach(struct api_cmd *a, struct err *err)
 	if (exec_job_resize(&j))
 		return tty_session_job(&j, false, err);
 	a->threads = true;
-	if (exec_job_catch(&j, err) < 0 || (!isatty(STDIN_FILENO) && exec_job_feed(&j, err) < 0) ||
+	if (exec_job_forward(&j, !isatty(STDIN_FILENO), err) < 0 ||
 	    exec_job_follow(&j, true, err) < 0)
 		return -1;
 	exec_job_explain(&j);

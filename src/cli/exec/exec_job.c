@@ -23,8 +23,6 @@ void exec_job_fini(struct exec_job *j)
 	json_decref(j->end);
 	for (int i = 0; i < JOB_STREAMS; i++)
 		free(j->kept[i].bytes);
-	j->end = NULL;
-	memset(j->kept, 0, sizeof(j->kept));
 }
 
 int exec_job_put_words(struct api_cmd *a, json_t *body, char **words, struct err *err)
@@ -194,10 +192,9 @@ void exec_job_print_detached(const struct exec_job *j)
 		j->ref, j->id);
 }
 
-/* ---- threads --------------------------------------------------------------------------------- */
+/* ---- input and signals ----------------------------------------------------------------------- */
 
 /* The main thread reads the output of the command. Other threads send input and forward signals. */
-
 static int start_thread(void *(*run)(void *), struct exec_job *j, struct err *err)
 {
 	pthread_t thread;
@@ -208,8 +205,6 @@ static int start_thread(void *(*run)(void *), struct exec_job *j, struct err *er
 	pthread_detach(thread);
 	return 0;
 }
-
-/* ---- input ----------------------------------------------------------------------------------- */
 
 /* Retries only if the service certainly received nothing: input must not be sent twice. */
 static int send_piece(struct exec_job *j, const char *bytes, size_t len, struct err *err)
@@ -274,13 +269,6 @@ static void *send_input(void *arg)
 	return NULL;
 }
 
-int exec_job_feed(struct exec_job *j, struct err *err)
-{
-	return start_thread(send_input, j, err);
-}
-
-/* ---- signals --------------------------------------------------------------------------------- */
-
 static void *forward_signals(void *arg)
 {
 	struct exec_job *j = arg;
@@ -300,11 +288,13 @@ static void *forward_signals(void *arg)
 	return NULL;
 }
 
-int exec_job_catch(struct exec_job *j, struct err *err)
+int exec_job_forward(struct exec_job *j, bool input, struct err *err)
 {
 	sigset_t set;
 
 	cleanup_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	return start_thread(forward_signals, j, err);
+	if (start_thread(forward_signals, j, err) < 0)
+		return -1;
+	return input ? start_thread(send_input, j, err) : 0;
 }

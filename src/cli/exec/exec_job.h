@@ -43,11 +43,10 @@ json_t *exec_job_size(void);
 /* Resizes its terminal to that. False: it has none, or has ended. */
 bool exec_job_resize(const struct exec_job *j);
 
-/* Sends standard input to the command, to its end, in a thread. The thread uses the job until the
- * process exits, so the job must be static, and api_cmd.threads set. */
-int exec_job_feed(struct exec_job *j, struct err *err);
-/* Forwards SIGINT, SIGQUIT and SIGTERM to the command from now on; a second one detaches. */
-int exec_job_catch(struct exec_job *j, struct err *err);
+/* Forwards SIGINT, SIGQUIT and SIGTERM to the command from now on, and with `input` standard input;
+ * a second signal detaches. The threads use the job until the process exits, so the job must be
+ * static, and api_cmd.threads set. */
+int exec_job_forward(struct exec_job *j, bool input, struct err *err);
 
 /* The exit status of lodge for the record of an ended command; explains limits on stderr. */
 int exec_job_status(const json_t *end);

@@ -270,8 +270,7 @@ static void warn_replaced(const struct client_stream *s)
 		      stderr);
 }
 
-int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *started, void *arg,
-		    struct err *err)
+int exec_job_stream(struct exec_job *j, json_t *body, bool input, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
 	int n;
@@ -282,7 +281,7 @@ int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *start
 	if (!*j->id)
 		return err_set(err, ERR_UNAVAILABLE, "unexpected response: no Lodge-Exec header");
 	warn_replaced(s);
-	if (started(j, arg, err) < 0)
+	if (exec_job_forward(j, input, err) < 0)
 		return -1;
 	n = read_stream(j, s, err);
 	if (n < 0 && wait_to_retry(j, err) == 0)

@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "cli/core/api_cmd.h"
-#include "cli/session/temp_session.h"
+#include "cli/core/temp_record.h"
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
@@ -138,7 +138,7 @@ static int parse_operands(struct api_cmd *a, const char *ref, json_t **snapshot,
 static int run(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *snapshot = NULL, *body = NULL, *changes = json_array(), *answer = NULL;
-	auto_fini(temp_session_end) struct temp_session older = { 0 };
+	auto_fini(temp_record_end) struct temp_record older = { 0 };
 	char ref[TARGET_REF], url[API_PATH];
 	const char *path;
 
@@ -147,7 +147,7 @@ static int run(struct api_cmd *a, struct err *err)
 	    client_path(url, sizeof(url), err, "/v1/sessions/%s/fork", ref) < 0)
 		return -1;
 	body = json_pack("{s:O}", "snapshot", json_object_get(snapshot, "id"));
-	if (temp_session_new(a, url, body, &older, err) < 0 ||
+	if (temp_record_new(a, url, body, &older, err) < 0 ||
 	    compare_at(a, ref, older.id, path, changes, err) < 0)
 		return -1;
 	answer = json_pack("{s:O, s:O}", "snapshot", snapshot, "changes", changes);
