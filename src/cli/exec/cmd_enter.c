@@ -109,10 +109,10 @@ static int start_command(struct api_cmd *a, struct exec_job *j, char **words, st
 
 	if (!body)
 		return err_sys(err, ENOMEM, "command");
-	if (api_cmd_put(a, body, "cwd", "--workdir", ((struct enter_opts *)a)->workdir, err) < 0)
+	if (api_cmd_put(a, body, "cwd", "--workdir", ((struct enter_opts *)a)->workdir, err) < 0 ||
+	    exec_job_put_words(a, body, words, err) < 0)
 		return -1;
-	return exec_job_put_words(a, body, words, err) < 0 ? -1
-							   : exec_job_start(j, body, NULL, err);
+	return exec_job_start(j, body, NULL, err);
 }
 
 /* Chooses the command to connect to: COMMAND, a running shell, or a new one. */
@@ -132,9 +132,10 @@ static int choose_command(struct api_cmd *a, struct tty_session *s, char **words
 	return o->fresh ? 0 : find_shell(a, s->job, err);
 }
 
-static void print_keys(const struct api_cmd *a, const struct tty_session *s, bool back,
-		       const char *outcome)
+static void print_keys(const struct api_cmd *a, const struct tty_session *s, bool back)
 {
+	const char *outcome = client_ws_header(s->ws, "Lodge-Outcome") ?: "";
+
 	if (a->quiet)
 		return;
 	print_outcome(a, s->job->ref, outcome, strcmp(outcome, "replaced") == 0, "");
@@ -147,9 +148,9 @@ static int run(struct api_cmd *a, struct err *err)
 {
 	struct exec_job j = { .client = a->client };
 	auto_fini(tty_session_fini) struct tty_session s = {
-		.job = &j, .no_keys = ((struct enter_opts *)a)->no_keys, .signals = -1
+		.job = &j, .no_keys = ((struct enter_opts *)a)->no_keys
 	};
-	char query[API_PATH], outcome[32];
+	char query[API_PATH];
 	bool back;
 	char **words = a->argv[a->argc] ? a->argv + a->argc + 1 : NULL; /* after -- */
 	int status;
@@ -159,9 +160,9 @@ static int run(struct api_cmd *a, struct err *err)
 	    get_session(a, j.ref, err) < 0 || choose_command(a, &s, words, query, err) < 0)
 		return -1;
 	back = *j.id && !words;
-	if (tty_session_open(&s, outcome, err) < 0)
+	if (tty_session_open(&s, err) < 0)
 		return -1;
-	print_keys(a, &s, back, outcome);
+	print_keys(a, &s, back);
 	status = tty_session_run(&s, err);
 	if (s.detached)
 		fprintf(stderr,
@@ -170,8 +171,6 @@ static int run(struct api_cmd *a, struct err *err)
 			words ? " " : "", words ? j.id : "");
 	return status;
 }
-
-/* ---- the command line ------------------------------------------------------------------------ */
 
 static const struct cli_option options[] = {
 	CLI_SECTION("Shell"),

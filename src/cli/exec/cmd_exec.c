@@ -116,8 +116,6 @@ static int run(struct api_cmd *a, struct err *err)
 	return status;
 }
 
-/* ---- the command line ------------------------------------------------------------------------ */
-
 static int set_env(void *at, const char *name, const char *value, struct err *err)
 {
 	json_t **env = at;

@@ -82,7 +82,7 @@ static void force_redraw(struct tty_session *s)
 	send_size(s, rows, cols);
 }
 
-int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *err)
+int tty_session_open(struct tty_session *s, struct err *err)
 {
 	bool back = *s->job->id && !s->from_start;
 
@@ -95,7 +95,6 @@ int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *er
 	if (!*s->job->id)
 		snprintf(s->job->id, sizeof(s->job->id), "%s",
 			 client_ws_header(s->ws, "Lodge-Exec") ?: "");
-	snprintf(ret_outcome, 32, "%s", client_ws_header(s->ws, "Lodge-Outcome") ?: "");
 	return *s->job->id
 		       ? 0
 		       : err_set(err, ERR_UNAVAILABLE, "unexpected response: no Lodge-Exec header");
@@ -104,8 +103,6 @@ int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *er
 void tty_session_fini(struct tty_session *s)
 {
 	client_ws_close(s->ws);
-	if (s->signals >= 0)
-		close(s->signals);
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */
@@ -385,18 +382,16 @@ int tty_session_run(struct tty_session *s, struct err *err)
 	r = loop(s, err);
 	if (s->raw)
 		terminal_restore();
+	close(s->signals);
 	return r;
 }
 
 int tty_session_job(struct exec_job *j, bool from_start, struct err *err)
 {
-	auto_fini(tty_session_fini) struct tty_session s = { .job = j,
-							     .from_start = from_start,
-							     .signals = -1 };
-	char outcome[32];
+	auto_fini(tty_session_fini) struct tty_session s = { .job = j, .from_start = from_start };
 	int status;
 
-	if (tty_session_open(&s, outcome, err) < 0)
+	if (tty_session_open(&s, err) < 0)
 		return -1;
 	if (!from_start && isatty(STDIN_FILENO))
 		fprintf(stderr, "lodge: " TTY_DETACH_KEYS " detaches and leaves it running\n");

@@ -182,8 +182,6 @@ static void check_sandbox(struct doctor *d)
 	       "fix the checks marked MISSING above, then run lodge doctor again");
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
-
 static int run(struct api_cmd *a, struct err *err)
 {
 	struct doctor *d = (struct doctor *)a;

@@ -202,8 +202,6 @@ static void warn_unenforced(const struct run_opts *o, const struct sandbox_spec 
 			"lodge: the disk limit is NOT enforced on this host (see lodge doctor)\n");
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
-
 static int add_term(struct run_opts *o, struct err *err)
 {
 	const char *term = getenv("TERM");

@@ -99,8 +99,6 @@ static int compare_at(struct api_cmd *a, const char *ref, const char *older, con
 	return compare(old, new, changes, err);
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
-
 static void print(struct api_cmd *a, const json_t *answer)
 {
 	bool colours = human_colours(stdout);
@@ -112,9 +110,8 @@ static void print(struct api_cmd *a, const json_t *answer)
 		const char *kind = member_text(c, "change");
 		enum tint tint = *kind == 'A' ? TINT_GOOD : *kind == 'D' ? TINT_BAD : TINT_WARN;
 
-		if (colours)
-			fputs(human_tint(tint), stdout);
-		printf("%s%s ", kind, colours ? human_tint_end(tint) : "");
+		printf("%s%s%s ", colours ? human_tint(tint) : "", kind,
+		       colours ? human_tint_end(tint) : "");
 		api_cmd_print("%s%s", member_text(c, "path"),
 			      member_is(c, "type", "directory") ? "/" : "");
 	}
