@@ -82,16 +82,14 @@ static bool is_shell(const json_t *x)
 }
 
 /* The newest shell with a terminal: only that can be resized. */
-static int find_shell(struct api_cmd *a, struct exec_job *j, struct err *err)
+static int find_shell(struct exec_job *j, struct err *err)
 {
 	auto_json json_t *all = NULL;
 	struct exec_job shell = *j;
 	json_t *x;
-	char path[API_PATH];
 	size_t i;
 
-	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/execs", j->ref) < 0 ||
-	    client_list(a->client, path, "execs", &all, err) < 0)
+	if (exec_job_list(j, &all, err) < 0)
 		return -1;
 	json_array_foreach (all, i, x) {
 		if (!is_shell(x))
@@ -129,7 +127,7 @@ static int choose_command(struct api_cmd *a, struct tty_session *s, char **words
 		s->query = query;
 		return client_path(query, API_PATH, err, "&cwd=%s", o->workdir);
 	}
-	return o->fresh ? 0 : find_shell(a, s->job, err);
+	return o->fresh ? 0 : find_shell(s->job, err);
 }
 
 static void print_keys(const struct api_cmd *a, const struct tty_session *s, bool back)

@@ -54,6 +54,15 @@ int exec_job_start(struct exec_job *j, json_t *body, json_t **ret, struct err *e
 	return 0;
 }
 
+int exec_job_list(const struct exec_job *j, json_t **ret, struct err *err)
+{
+	char path[API_PATH];
+
+	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/execs", j->ref) < 0)
+		return -1;
+	return client_list(j->client, path, "execs", ret, err);
+}
+
 int exec_job_get(struct exec_job *j, json_t **ret, struct err *err)
 {
 	auto_json json_t *answer = NULL;

@@ -34,6 +34,8 @@ void exec_job_fini(struct exec_job *j); /* not the client */
 int exec_job_put_words(struct api_cmd *a, json_t *body, char **words, struct err *err);
 /* Starts it in the background; *ret is the answer. */
 int exec_job_start(struct exec_job *j, json_t *body, json_t **ret, struct err *err);
+/* All commands of its session; needs no id. */
+int exec_job_list(const struct exec_job *j, json_t **ret, struct err *err);
 /* Gets its record. */
 int exec_job_get(struct exec_job *j, json_t **ret, struct err *err);
 /* By the name or number of a signal. */

@@ -261,15 +261,6 @@ static int open_stream(struct exec_job *j, const json_t *body, struct client_str
 	return 0;
 }
 
-static void warn_replaced(const struct client_stream *s)
-{
-	const char *outcome = client_header(s, "Lodge-Outcome");
-
-	if (outcome && strcmp(outcome, "replaced") == 0)
-		fputs("lodge: the files of the session were lost; it starts with new ones\n",
-		      stderr);
-}
-
 int exec_job_stream(struct exec_job *j, json_t *body, bool input, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
@@ -280,7 +271,9 @@ int exec_job_stream(struct exec_job *j, json_t *body, bool input, struct err *er
 	snprintf(j->id, sizeof(j->id), "%s", client_header(s, "Lodge-Exec") ?: "");
 	if (!*j->id)
 		return err_set(err, ERR_UNAVAILABLE, "unexpected response: no Lodge-Exec header");
-	warn_replaced(s);
+	if (strcmp(client_header(s, "Lodge-Outcome") ?: "", "replaced") == 0)
+		fputs("lodge: the files of the session were lost; it starts with new ones\n",
+		      stderr);
 	if (exec_job_forward(j, input, err) < 0)
 		return -1;
 	n = read_stream(j, s, err);

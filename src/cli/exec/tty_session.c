@@ -107,14 +107,6 @@ void tty_session_fini(struct tty_session *s)
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-static int show(struct tty_session *s, const char *bytes, size_t len, struct err *err)
-{
-	int e = file_write_all(STDOUT_FILENO, bytes, len);
-
-	s->at += len;
-	return e < 0 ? err_sys(err, -e, "standard output") : RUNNING;
-}
-
 /* {"exec_id", "offset"}, or {"exit": ...} */
 static int handle_text(struct tty_session *s, const char *text, size_t len, struct err *err)
 {
@@ -139,11 +131,15 @@ static int handle_message(struct tty_session *s, struct err *err)
 {
 	struct client_ws_message m;
 	bool good = client_ws_read(s->ws, &m, err) == 0;
+	int r;
 
 	if (good && m.kind == CLIENT_WS_NOTHING)
 		return RUNNING;
-	if (good && m.kind == CLIENT_WS_BYTES)
-		return show(s, m.data, m.len, err);
+	if (good && m.kind == CLIENT_WS_BYTES) {
+		r = file_write_all(STDOUT_FILENO, m.data, m.len);
+		s->at += m.len;
+		return r < 0 ? err_sys(err, -r, "standard output") : RUNNING;
+	}
 	if (good && m.kind == CLIENT_WS_TEXT)
 		return handle_text(s, m.data, m.len, err);
 	if (good)
@@ -283,12 +279,6 @@ static bool handle_signals(struct tty_session *s)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* A pipe is not read while disconnected. */
-static bool reads_input(const struct tty_session *s)
-{
-	return !s->eof && (s->ws || s->tty);
-}
-
 /* Every reader of a pipe sees its end, but ctrl-d ends only one read, and is lost while a shell
  * sets up its terminal: send it again and again. */
 static void repeat_eof(struct tty_session *s)
@@ -301,13 +291,15 @@ static void repeat_eof(struct tty_session *s)
 	s->eof_ms = s->eof_ms < EOF_LAST_MS ? 2 * s->eof_ms : EOF_LAST_MS;
 }
 
-/* Reads input only when it can be sent, so that sending never blocks. ms: -1 waits forever. True:
+/* Reads input only when it can be sent, so that sending never blocks, and a pipe only while
+ * connected. ms: -1 waits forever. True:
  * detach. */
 static bool wait_for_event(struct tty_session *s, int ms)
 {
+	bool reads = !s->eof && (s->ws || s->tty);
 	struct pollfd p[] = { { .fd = s->signals, .events = POLLIN },
 			      { .fd = s->ws ? client_ws_fd(s->ws) : -1, .events = POLLIN },
-			      { .fd = reads_input(s) ? STDIN_FILENO : -1, .events = POLLIN } };
+			      { .fd = reads ? STDIN_FILENO : -1, .events = POLLIN } };
 	struct pollfd out = { .fd = p[1].fd, .events = POLLOUT };
 	int n;
 

@@ -26,8 +26,6 @@ struct add_opts {
 	const char *home;
 };
 
-/* ---- progress -------------------------------------------------------------------------------- */
-
 static void show_progress(void *arg, const struct archive_unpack *u)
 {
 	(void)arg;
@@ -37,12 +35,6 @@ static void show_progress(void *arg, const struct archive_unpack *u)
 			(unsigned long long)(u->done >> 20));
 	else
 		fprintf(stderr, "\runpacking %llu MB", (unsigned long long)(u->done >> 20));
-}
-
-static void clear_progress(void)
-{
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%40s\r", "");
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -79,8 +71,7 @@ static void close_source(struct source *s)
 {
 	if (s->fd >= 0)
 		close(s->fd);
-	if (s->is_oci && s->image.nlayers)
-		oci_image_close(&s->image);
+	oci_image_close(&s->image);
 }
 
 /* tar(1) reads the directory with the permissions of the caller. A sandbox that binds the directory
@@ -137,17 +128,11 @@ static int fill(struct keeper_client *k, struct sandbox *sb, struct source *s, s
 				    .arg = k };
 	int r = unpack_source(&u, k, s, err);
 
-	clear_progress();
+	if (u.progress)
+		fprintf(stderr, "\r%40s\r", "");
 	sandbox_free(u.host);
 	t->made.bytes = u.bytes;
 	return r;
-}
-
-static int note_origin(struct template *t, const struct source *s, struct err *err)
-{
-	t->made.at = clock_wall_ms();
-	t->made.from = strdup(s->is_oci ? "oci" : s->is_dir ? "directory" : "tar");
-	return t->made.from ? 0 : err_sys(err, ENOMEM, "template");
 }
 
 static int build(const char *home, const char *name, struct source *s, struct template *t,
@@ -159,9 +144,12 @@ static int build(const char *home, const char *name, struct source *s, struct te
 	struct sandbox_spec spec = template_fill_spec(0);
 	struct err ignored;
 
-	if (keeper_client_spawn(&how, &k, err) < 0 || sandbox_new(k, &spec, &sb, err) < 0 ||
-	    note_origin(t, s, err) < 0)
+	if (keeper_client_spawn(&how, &k, err) < 0 || sandbox_new(k, &spec, &sb, err) < 0)
 		return -1;
+	t->made.at = clock_wall_ms();
+	t->made.from = strdup(s->is_oci ? "oci" : s->is_dir ? "directory" : "tar");
+	if (!t->made.from)
+		return err_sys(err, ENOMEM, "template");
 	if (fill(k, sb, s, t, err) < 0 || template_fill_user(sb, t, err) < 0)
 		return err_ctx(err, "%s", s->path);
 	/* an interrupted add or rm leaves files without a template.json */

@@ -52,15 +52,6 @@ static bool is_same(const json_t *old, const json_t *new)
 	       member_number(old, "mtime_ms") == member_number(new, "mtime_ms");
 }
 
-static int put(json_t *changes, const char *kind, const json_t *entry, struct err *err)
-{
-	json_t *one = json_pack("{s:s, s:s, s:s}", "change", kind, "path",
-				member_text(entry, "path"), "type", member_text(entry, "type"));
-
-	return one && json_array_append_new(changes, one) == 0 ? 0
-							       : err_sys(err, ENOMEM, "changes");
-}
-
 /* Merges two sorted lists. */
 static int compare(const json_t *old, const json_t *new, json_t *changes, struct err *err)
 {
@@ -68,20 +59,22 @@ static int compare(const json_t *old, const json_t *new, json_t *changes, struct
 
 	while (i < json_array_size(old) || k < json_array_size(new)) {
 		const json_t *o = json_array_get(old, i), *n = json_array_get(new, k);
-		int order = !o	 ? 1
-			    : !n ? -1
-				 : strcmp(member_text(o, "path"), member_text(n, "path"));
+		int order = o && n ? by_path(&o, &n) : o ? -1 : 1;
+		const json_t *entry = order < 0 ? o : n;
+		json_t *one;
 
 		i += order <= 0;
 		k += order >= 0;
 		if (order == 0 && is_same(o, n))
 			continue;
-		if (put(changes,
-			order < 0   ? "D"
-			: order > 0 ? "A"
-				    : "M",
-			order < 0 ? o : n, err) < 0)
-			return -1;
+		one = json_pack("{s:s, s:s, s:s}", "change",
+				order < 0   ? "D"
+				: order > 0 ? "A"
+					    : "M",
+				"path", member_text(entry, "path"), "type",
+				member_text(entry, "type"));
+		if (json_array_append_new(changes, one) < 0)
+			return err_sys(err, ENOMEM, "changes");
 	}
 	return 0;
 }
