@@ -8,8 +8,6 @@
 #include "cli/core/progress_bar.h"
 #include "cli/core/temp_record.h"
 
-DEFINE_AUTO(struct client_stream *, client_close);
-
 /* ---- export ---------------------------------------------------------------------------------- */
 
 static int write_archive(struct api_cmd *a, const char *id, struct err *err)

@@ -17,8 +17,6 @@
 
 enum { PIECE = 256 << 10 };
 
-DEFINE_AUTO(struct client_stream *, client_close);
-
 /* The last part of a path; "" if it ends in "/", "." or "..": then its contents are copied. */
 static const char *base_of(const char *path)
 {

@@ -17,6 +17,9 @@
 #include "cli/core/text_table.h"
 #include "client/client.h"
 
+DEFINE_AUTO(struct client *, client_free);
+DEFINE_AUTO(struct client_stream *, client_close);
+
 enum { API_PATH = 8192 };
 
 /* The first member of the option struct of every command. */

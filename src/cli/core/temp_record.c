@@ -7,8 +7,6 @@
 
 enum { UNUSED_MS = 60 * 1000 };
 
-DEFINE_AUTO(struct client *, client_free);
-
 static void delete_record(void *arg)
 {
 	auto_call(client_free) struct client *c = NULL;

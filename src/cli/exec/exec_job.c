@@ -78,19 +78,14 @@ int exec_job_get(struct exec_job *j, json_t **ret, struct err *err)
 	return 0;
 }
 
-static json_t *signal_value(const char *signal)
-{
-	char *end;
-	long n = strtol(signal, &end, 10);
-
-	return *signal && !*end ? json_integer(n) : json_string(signal);
-}
-
 int exec_job_signal(const struct exec_job *j, const char *signal, struct err *err)
 {
 	auto_json json_t *body = json_object();
+	char *end;
+	long n = strtol(signal, &end, 10);
 
-	if (json_object_set_new(body, "signal", signal_value(signal)) < 0)
+	if (json_object_set_new(body, "signal",
+				*signal && !*end ? json_integer(n) : json_string(signal)) < 0)
 		return err_set(err, ERR_INVALID, "unknown signal \"%.32s\"", signal);
 	return api_cmd_call(j, "POST", body, NULL, err, JOB_URL "/signal", j->ref, j->id);
 }

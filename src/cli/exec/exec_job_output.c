@@ -17,8 +17,6 @@
 
 enum { WAIT_MS = 30000, RANDOM = 18, KEY_LENGTH = BASE64_ENCODED(RANDOM) };
 
-DEFINE_AUTO(struct client_stream *, client_close);
-
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static int keep(struct job_text *t, const char *bytes, size_t len, struct err *err)

@@ -13,8 +13,6 @@
 
 enum { TIMES = 50, TIMES_MAX = 10000, FILE_BYTES = 4096 };
 
-DEFINE_AUTO(struct client_stream *, client_close);
-
 struct bench {
 	struct api_cmd a;
 	const char *count;

@@ -48,15 +48,6 @@ static bool is_plain(const char *key)
 	       key[strspn(key, plain)] == '\0';
 }
 
-static void print_words(const struct ls_opts *o, const json_t *s)
-{
-	const char *key = member_text(s, "key");
-
-	puts(member_text(s, "id"));
-	if (o->keys && is_plain(key))
-		puts(key);
-}
-
 static void print_list(struct api_cmd *a, const json_t *answer)
 {
 	const struct ls_opts *o = (struct ls_opts *)a;
@@ -66,9 +57,11 @@ static void print_list(struct api_cmd *a, const json_t *answer)
 
 	json_array_foreach (sessions, i, s) {
 		if (a->quiet || o->keys)
-			print_words(o, s);
+			puts(member_text(s, "id"));
 		else
 			add_stats(a, s);
+		if (o->keys && is_plain(member_text(s, "key")))
+			puts(member_text(s, "key"));
 	}
 	if (a->quiet || o->keys)
 		return;
