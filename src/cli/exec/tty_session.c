@@ -70,14 +70,14 @@ static void send_size(struct tty_session *s, uint32_t rows, uint32_t cols)
 		(void)client_ws_send(s->ws, true, text, (size_t)n, &ignored);
 }
 
-/* The screen may be incomplete, or contain messages of lodge: a change of size makes programs
- * redraw it. */
-static void force_redraw(struct tty_session *s)
+/* With redraw: the screen may be incomplete, or contain messages of lodge, and a change of size
+ * makes programs redraw it. */
+static void resize(struct tty_session *s, bool redraw)
 {
 	uint32_t rows, cols;
 
 	terminal_size(&rows, &cols);
-	if (rows > 1)
+	if (redraw && rows > 1)
 		send_size(s, rows - 1, cols);
 	send_size(s, rows, cols);
 }
@@ -90,7 +90,7 @@ int tty_session_open(struct tty_session *s, struct err *err)
 		return -1;
 	if (back) {
 		s->replay_ms = clock_wall_ms() + REPLAY_MS;
-		force_redraw(s);
+		resize(s, true);
 	}
 	if (!*s->job->id)
 		snprintf(s->job->id, sizeof(s->job->id), "%s",
@@ -251,14 +251,6 @@ static int catch_signals(struct tty_session *s, struct err *err)
 	return s->signals < 0 ? err_sys(err, errno, "signals") : 0;
 }
 
-static void resize(struct tty_session *s)
-{
-	uint32_t rows, cols;
-
-	terminal_size(&rows, &cols);
-	send_size(s, rows, cols);
-}
-
 /* True: detach. */
 static bool handle_signals(struct tty_session *s)
 {
@@ -268,7 +260,7 @@ static bool handle_signals(struct tty_session *s)
 		if (info.ssi_signo == SIGCONT && s->raw)
 			(void)terminal_raw(STDIN_FILENO); /* a shell may have changed it */
 		if (info.ssi_signo == SIGCONT || info.ssi_signo == SIGWINCH) {
-			resize(s);
+			resize(s, false);
 			continue;
 		}
 		s->detached_by = (int)info.ssi_signo;
@@ -336,7 +328,7 @@ static int reconnect(struct tty_session *s, struct err *err)
 	if (open_ws(s, err) < 0)
 		return retry_is_worth(err) ? 0 : -1;
 	retry_over(&s->retry);
-	force_redraw(s);
+	resize(s, true);
 	if (s->typed_len)
 		send_input(s, s->typed, s->typed_len);
 	s->typed_len = 0;

@@ -20,11 +20,16 @@
 #include "sandbox/template/template_fill.h"
 #include "sandbox/template/template_json.h"
 
-struct add_opts {
+struct local_opts {
 	struct api_cmd a;
-	struct template t;
 	const char *home;
+	struct template t; /* that add creates */
 };
+
+/* clang-format off */
+#define OPTION_HOME                                                                                \
+	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct local_opts, home), "data directory of lodge" }
+/* clang-format on */
 
 static void show_progress(void *arg, const struct archive_unpack *u)
 {
@@ -187,11 +192,11 @@ static int check_name(const char *home, const char *name, struct err *err)
 
 static int run_add(struct api_cmd *a, struct err *err)
 {
-	struct template *t = &((struct add_opts *)a)->t;
+	struct template *t = &((struct local_opts *)a)->t;
 	auto_fini(close_source) struct source s = { .fd = -1 };
 	char home[HOME_DIR_SIZE];
 
-	if (home_dir_find(((struct add_opts *)a)->home, home, err) < 0 ||
+	if (home_dir_find(((struct local_opts *)a)->home, home, err) < 0 ||
 	    check_name(home, a->argv[0], err) < 0 || limit_opt_check(t, err) < 0 ||
 	    open_source(a->argv[1], &s, t, err) < 0)
 		return -1;
@@ -203,20 +208,20 @@ static int run_add(struct api_cmd *a, struct err *err)
 
 static void init(struct api_cmd *a)
 {
-	template_init(&((struct add_opts *)a)->t);
+	template_init(&((struct local_opts *)a)->t);
 }
 
 static void fini(struct api_cmd *a)
 {
-	template_fini(&((struct add_opts *)a)->t);
+	template_fini(&((struct local_opts *)a)->t);
 }
 
 static const struct cli_option options[] = {
 	CLI_SECTION("Defaults of its sandboxes"),
-	CLI_INCLUDE(template_options, offsetof(struct add_opts, t)),
-	CLI_INCLUDE(require_options, offsetof(struct add_opts, t)),
+	CLI_INCLUDE(template_options, offsetof(struct local_opts, t)),
+	CLI_INCLUDE(require_options, offsetof(struct local_opts, t)),
 	CLI_SECTION("This machine"),
-	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct add_opts, home), "data directory of lodge" },
+	OPTION_HOME,
 	{ NULL },
 };
 
@@ -229,7 +234,7 @@ static const struct command template_add = {
 		"image layout.\n",
 	.options = options,
 	.more = "`lodge templates add` creates one of a service, for sessions.\n",
-	.size = sizeof(struct add_opts),
+	.size = sizeof(struct local_opts),
 	.least = 2,
 	.most = 2,
 	.local = true,
@@ -237,16 +242,6 @@ static const struct command template_add = {
 	.init = init,
 	.fini = fini,
 };
-
-struct local_opts {
-	struct api_cmd a;
-	const char *home;
-};
-
-/* clang-format off */
-#define OPTION_HOME                                                                                \
-	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct local_opts, home), "data directory of lodge" }
-/* clang-format on */
 
 /* ---- ls -------------------------------------------------------------------------------------- */
 

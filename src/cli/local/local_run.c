@@ -421,19 +421,6 @@ static int status_of(const struct local_run *r)
 	return res->signal ? SIGNAL_BASE + res->signal : res->code;
 }
 
-int local_run_report(const struct local_run *r)
-{
-	unsigned hits = hits_of(r);
-
-	fflush(stdout);
-	for (unsigned i = 0; i < HITS; i++)
-		if (hits & 1u << i)
-			limit_note_print(guest_exec_hit_name(1u << i), &r->limits, r->timeout_ms);
-	if (r->err.code && !r->oom && !r->late)
-		return cli_option_fail(status_of(r), &r->err);
-	return status_of(r);
-}
-
 /* ---- json ------------------------------------------------------------------------------------ */
 
 static void put_end(struct json_out *j, const struct local_run *r)
@@ -492,7 +479,7 @@ static void put_hits(struct json_out *j, unsigned hits)
 	json_out_end(j);
 }
 
-int local_run_report_json(const struct local_run *r)
+static int report_json(const struct local_run *r)
 {
 	struct guest_exec_output o = { 0 };
 	struct json_out j;
@@ -517,5 +504,20 @@ int local_run_report_json(const struct local_run *r)
 		return cli_option_fail(CLI_EXIT_FAILED, &err);
 	}
 	human_put_json(text, stdout);
+	return status_of(r);
+}
+
+int local_run_report(const struct local_run *r)
+{
+	unsigned hits = hits_of(r);
+
+	if (r->collect)
+		return report_json(r);
+	fflush(stdout);
+	for (unsigned i = 0; i < HITS; i++)
+		if (hits & 1u << i)
+			limit_note_print(guest_exec_hit_name(1u << i), &r->limits, r->timeout_ms);
+	if (r->err.code && !r->oom && !r->late)
+		return cli_option_fail(status_of(r), &r->err);
 	return status_of(r);
 }

@@ -179,12 +179,11 @@ static const char *format_limits(const json_t *s, const char *path, char buf[FIE
 	const json_t *limits = json_object_get(s, path);
 	char memory[HUMAN_TEXT], disk[HUMAN_TEXT], count[HUMAN_TEXT];
 	double cpus = json_number_value(json_object_get(limits, "cpus"));
-	int n;
+	int n = snprintf(buf, FIELD_TEXT, "memory %s, disk %s, %s",
+			 human_bytes((uint64_t)member_number(limits, "memory_bytes"), memory),
+			 human_bytes((uint64_t)member_number(limits, "disk_bytes"), disk),
+			 human_count(member_number(limits, "pids"), "process", "processes", count));
 
-	n = snprintf(buf, FIELD_TEXT, "memory %s, disk %s, %s",
-		     human_bytes((uint64_t)member_number(limits, "memory_bytes"), memory),
-		     human_bytes((uint64_t)member_number(limits, "disk_bytes"), disk),
-		     human_count(member_number(limits, "pids"), "process", "processes", count));
 	if (cpus > 0)
 		snprintf(buf + n, FIELD_TEXT - (size_t)n, ", %g CPU%s", cpus, cpus == 1 ? "" : "s");
 	return buf;
