@@ -308,13 +308,11 @@ static int run_rollback(struct api_cmd *a, struct err *err)
 	return api_cmd_write(a, answer, print_rolled_back, err);
 }
 
-static const struct cli_option rollback_options[] = { OPTION_YES, API_OPTIONS, { NULL } };
-
 const struct command cmd_rollback = {
 	.name = "rollback",
 	.usage = "[--yes] SESSION SNAPSHOT",
 	.summary = "restore a session from a snapshot",
-	.options = rollback_options,
+	.options = yes_options,
 	.more = "Files written since the snapshot are lost. SNAPSHOT is an id or a name.\n",
 	.least = 2,
 	.most = 2,

@@ -204,7 +204,6 @@ static void draw(struct api_cmd *a, json_t *now)
 	auto_json json_t *list = sorted(now);
 	struct text_table_style how = { .colours = human_colours(stdout), .end = "\033[K\r\n" };
 	char clean[128], count[HUMAN_TEXT];
-	struct text_table_column columns[TABLE_COLUMNS];
 	struct text_table t;
 	uint32_t rows, cols;
 
@@ -215,7 +214,7 @@ static void draw(struct api_cmd *a, json_t *now)
 	printf("\033[H%.*s  %s  (press q to quit)\033[K\r\n\033[K\r\n",
 	       (int)human_fit(clean, cols > 40 ? cols - 40 : 1), clean,
 	       human_count((int64_t)json_array_size(list), "sandbox", "sandboxes", count));
-	field_fill_table(fields, list, &t, columns);
+	field_fill_table(fields, list, &t);
 	text_table_print_as(&t, stdout, &how);
 	fputs("\033[J", stdout);
 	fflush(stdout);
