@@ -16,6 +16,7 @@
 #include "api/routes.h"
 #include "base/array.h"
 #include "http/ws_server.h"
+#include "service/startup.h"
 
 enum { AWAIT_MS = 10000, AWAIT_SLICE_MS = 200 };
 

@@ -19,6 +19,7 @@
 #include "service/service_admin.h"
 #include "engine/engine_metrics.h"
 #include "session/capacity.h"
+#include "service/startup.h"
 
 enum { DIGEST = 32, TAG_BYTES = 16 };
 

@@ -21,6 +21,8 @@
 #include "sandbox/home_dir.h"
 #include "sandbox/keeper_spawn.h"
 #include "service/service_admin.h"
+#include "service/engine_open.h"
+#include "service/startup.h"
 
 enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256, SLICE_MS = 100, CONNECTIONS = 12000, EXIT_S = 15 };
 

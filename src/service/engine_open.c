@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes an engine; the only file that knows all its parts. */
+/* The only file that knows all parts of an engine. */
+#include "service/engine_open.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

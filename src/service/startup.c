@@ -95,11 +95,6 @@ int startup_run(struct engine *e, struct err *err)
 
 /* ---- thread ---------------------------------------------------------------------------------- */
 
-static struct timespec at_ms(int64_t ms)
-{
-	return (struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-}
-
 /* Not all that wait for the same thing come back together. */
 static int64_t jitter(int64_t ms)
 {
@@ -109,15 +104,15 @@ static int64_t jitter(int64_t ms)
 /* False: the engine is being closed. */
 static bool pause_start(struct engine *e, int64_t ms)
 {
-	int64_t early = clock_mono_ms() + PAUSE_MIN_MS, late = early - PAUSE_MIN_MS + ms;
+	struct timespec early = clock_deadline(CLOCK_MONOTONIC, PAUSE_MIN_MS);
+	struct timespec late = clock_deadline(CLOCK_MONOTONIC, ms);
 	bool ends;
+	int r = 0;
 
 	pthread_mutex_lock(&e->mutex);
-	while (!e->startup.stopping && clock_mono_ms() < (e->startup.requested ? early : late)) {
-		struct timespec ts = at_ms(e->startup.requested ? early : late);
-
-		pthread_cond_timedwait(&e->startup.changed, &e->mutex, &ts);
-	}
+	while (!e->startup.stopping && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&e->startup.changed, &e->mutex,
+					   e->startup.requested ? &early : &late);
 	ends = e->startup.stopping;
 	pthread_mutex_unlock(&e->mutex);
 	return !ends;
@@ -201,8 +196,7 @@ static int fail_not_ready(struct engine *e, enum err_code code, struct err *err)
 
 int engine_wait_ready(struct engine *e, int64_t wait_ms, struct err *err)
 {
-	int64_t until = clock_mono_ms() + wait_ms;
-	struct timespec ts = at_ms(until);
+	struct timespec ts = clock_deadline(CLOCK_MONOTONIC, wait_ms);
 	bool ready, failed, full;
 	unsigned tries;
 

@@ -24,8 +24,10 @@ struct names { /* of sandboxes that a record names */
 
 static int add_name(struct names *l, const char *id, struct err *err)
 {
-	char(*added)[STORE_ID] = vec_push(&l->ids, &l->count, SIZE_MAX);
+	char(*added)[STORE_ID] = *id ? vec_push(&l->ids, &l->count, SIZE_MAX) : NULL;
 
+	if (!*id)
+		return 0;
 	if (!added)
 		return err_sys(err, ENOMEM, "adoption");
 	memcpy(added, id, STORE_ID);
@@ -68,38 +70,24 @@ static void adopt_one(struct engine *e, const char *id)
 		(void)bound_deadlines(n, &later);
 }
 
-static int each_session(struct engine *e, uint64_t states,
-			int (*fn)(struct engine *e, const struct store_session *s, void *arg,
-				  struct err *err),
-			void *arg, struct err *err)
+/* Adds the ids, or the sandboxes, of all sessions in these states (0: any). */
+static int add_names(struct engine *e, uint64_t states, bool sandboxes, struct names *to,
+		     struct err *err)
 {
 	struct store_session_filter f = { .states = states };
 	struct store_page page = { .limit = 200 };
 	int r = 0;
 
 	do {
-		struct store_session_list l = { 0 };
+		auto_fini(store_session_list_fini) struct store_session_list l = { 0 };
 
 		WITH_STORE(e, st)
 		r = store_session_list(st, &f, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
-			r = fn(e, &l.items[i], arg, err);
+			r = add_name(to, sandboxes ? l.items[i].sandbox : l.items[i].id, err);
 		page.after = l.next;
-		store_session_list_fini(&l);
 	} while (r == 0 && page.after);
 	return r;
-}
-
-static int add_sandbox(struct engine *e, const struct store_session *s, void *arg, struct err *err)
-{
-	(void)e;
-	return *s->sandbox ? add_name(arg, s->sandbox, err) : 0;
-}
-
-static int add_id(struct engine *e, const struct store_session *s, void *arg, struct err *err)
-{
-	(void)e;
-	return add_name(arg, s->id, err);
 }
 
 /* A sandbox that no record names was never acknowledged, or is being destroyed. */
@@ -108,17 +96,16 @@ static int remove_strays(struct engine *e, struct err *err)
 	struct names named = { 0 };
 	struct keeper_listing l = { 0 };
 	struct err later; /* one that cannot be removed now is a stray at the next start, too */
-	int r = each_session(e, 0, add_sandbox, &named, err);
+	int r = add_names(e, 0, true, &named, err);
 
 	if (r == 0)
 		r = keeper_conn_list(e, &l, err);
 	if (named.count > 1)
 		qsort(named.ids, named.count, sizeof(*named.ids), by_name);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
-		if (l.items[i].what == KEEPER_IS_LAYER)
-			continue;
-		if (named.count == 0 ||
-		    !bsearch(l.items[i].id, named.ids, named.count, sizeof(*named.ids), by_name))
+		if (l.items[i].what != KEEPER_IS_LAYER &&
+		    (named.count == 0 ||
+		     !bsearch(l.items[i].id, named.ids, named.count, sizeof(*named.ids), by_name)))
 			(void)keeper_conn_destroy(e, l.items[i].id, &later);
 	}
 	keeper_listing_fini(&l);
@@ -132,7 +119,7 @@ int startup_adopt(struct engine *e, struct err *err)
 			      SM_BIT(SESSION_HIBERNATING) | SM_BIT(SESSION_RESTORING) |
 			      SM_BIT(SESSION_FAILED) | SM_BIT(SESSION_DESTROYING);
 	struct names ids = { 0 };
-	int r = each_session(e, unfinished, add_id, &ids, err);
+	int r = add_names(e, unfinished, false, &ids, err);
 
 	for (size_t i = 0; r == 0 && i < ids.count; i++)
 		adopt_one(e, ids.ids[i]);

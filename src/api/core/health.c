@@ -4,6 +4,7 @@
 #include "base/one_line.h"
 #include "service/service_admin.h"
 #include "engine/start_progress.h"
+#include "service/startup.h"
 
 enum { SENTENCE = 200 };
 
