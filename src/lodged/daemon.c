@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "api/api.h"
@@ -15,7 +17,6 @@
 #include "http/server.h"
 #include "lodged/first_key.h"
 #include "lodged/daemon_log.h"
-#include "lodged/sd_notify.h"
 #include "lodged/service_user.h"
 #include "lodged/keeper_starter.h"
 #include "sandbox/home_dir.h"
@@ -173,10 +174,10 @@ static int open_http(struct daemon *d, struct err *err)
 		.max_head = c->max_head,
 		.idle_s = (unsigned)((c->connection_idle + 999) / 1000),
 		.slow_s = (unsigned)((c->connection_slow + 999) / 1000),
+		.tls_cert = d->cert,
+		.tls_key = d->key,
 	};
 
-	o.tls_cert = d->cert;
-	o.tls_key = d->key;
 	return http_server_new(&o, &d->http, err);
 }
 
@@ -213,8 +214,26 @@ static int listen_all(struct daemon *d, struct err *err)
 	return r;
 }
 
-/* ---- start of the engine ---------------------------------------------------------
- */
+/* ---- start of the engine --------------------------------------------------------------------- */
+
+/* Tells systemd about a change of state. */
+static void notify(const char *state)
+{
+	const char *path = secure_getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	size_t len = path ? strlen(path) : 0;
+	auto_close int fd = -1;
+
+	if (len < 2 || len >= sizeof(to.sun_path) || (path[0] != '/' && path[0] != '@'))
+		return;
+	memcpy(to.sun_path, path, len);
+	if (path[0] == '@')
+		to.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0)
+		(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+}
 
 static void give_up(struct daemon *d, const struct err *why)
 {
@@ -290,7 +309,7 @@ static int drop_root(struct daemon *d, struct err *err)
 static int start(struct daemon *d, struct err *err)
 {
 	const struct config *c = d->conf;
-	bool created = false;
+	bool created;
 
 	if (c->tls_cert &&
 	    (read_pem(c->tls_cert, &d->cert, err) < 0 || read_pem(c->tls_key, &d->key, err) < 0))

@@ -88,7 +88,6 @@ int first_key(struct engine *e, const char *given, bool *ret_made, struct err *e
 		return -1;
 	if (!has && create_key(e, err) < 0)
 		return -1;
-	if (ret_made)
-		*ret_made = !has;
+	*ret_made = !has;
 	return 0;
 }
