@@ -36,8 +36,6 @@ static void write_line(const char *line, size_t len)
 	(void)!write(STDERR_FILENO, line, len);
 }
 
-/* ---- text ------------------------------------------------------------------------------------ */
-
 /* Requests and guests control parts of the message, so it must not reach the terminal as it is. */
 static void write_text(enum conf_level level, const char *msg)
 {

@@ -125,17 +125,13 @@ static int take_option(struct invocation *m, struct config *c, const char *optio
 		{ "-h", HELP },
 	};
 
-	static const char *const switches[] = { "stop_sandboxes", "insecure_no_auth" };
-	static const char *const options[] = { "--stop-sandboxes", "--insecure-no-auth" };
-
 	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
 		if (!strcmp(option, actions[i].option)) {
 			m->action = actions[i].action;
 			return 0;
 		}
-	for (size_t i = 0; i < ARRAY_LEN(options); i++)
-		if (!strcmp(option, options[i]))
-			return config_set(c, CONF_COMMAND, switches[i], "1", err);
+	if (!strcmp(option, "--stop-sandboxes") || !strcmp(option, "--insecure-no-auth"))
+		return take_setting(c, option, "1", err) < 0 ? -1 : 0;
 	if (!strcmp(option, "--config")) {
 		if (!value)
 			return err_set(err, ERR_INVALID, "%s: missing value", option);

@@ -3,13 +3,9 @@
  * started now may be in a moment, so failures are retried with growing pauses, and soon while a
  * caller waits. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "service/service_admin.h"
 #include "engine/internal.h"
 #include "engine/start_progress.h"
 #include "engine/keeper_conn.h"

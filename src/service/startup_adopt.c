@@ -7,7 +7,6 @@
 
 #include "base/vec.h"
 #include "engine/internal.h"
-#include "project/project.h"
 #include "template/templates.h"
 #include "engine/keeper_conn.h"
 #include "layers/layers_sync.h"

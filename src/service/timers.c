@@ -325,30 +325,32 @@ int timers_collect(struct engine *e)
 	return removed;
 }
 
+/* Returns the previous value. */
+static bool set_collecting(struct engine *e, bool on)
+{
+	bool was;
+
+	pthread_mutex_lock(&e->mutex);
+	was = e->timers.collecting;
+	e->timers.collecting = on;
+	pthread_mutex_unlock(&e->mutex);
+	return was;
+}
+
 static void collect(struct engine *e, void *arg)
 {
 	(void)arg;
 	(void)timers_collect(e);
-	pthread_mutex_lock(&e->mutex);
-	e->timers.collecting = false;
-	pthread_mutex_unlock(&e->mutex);
+	(void)set_collecting(e, false);
 }
 
 /* Copying layers takes its time, which no deadline waits for. */
 static void start_collecting(struct engine *e)
 {
 	struct err ignored;
-	bool start;
 
-	pthread_mutex_lock(&e->mutex);
-	start = !e->timers.collecting;
-	e->timers.collecting = true;
-	pthread_mutex_unlock(&e->mutex);
-	if (!start || engine_post(e, collect, NULL, &ignored) == 0)
-		return;
-	pthread_mutex_lock(&e->mutex);
-	e->timers.collecting = false;
-	pthread_mutex_unlock(&e->mutex);
+	if (!set_collecting(e, true) && engine_post(e, collect, NULL, &ignored) < 0)
+		(void)set_collecting(e, false);
 }
 
 int engine_run_timers(struct engine *e)
