@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/core/prometheus.h"
 #include "base/file_io.h"
 #include "http/server.h"
 #include "lodged/first_key.h"
@@ -91,12 +92,6 @@ static int open_engine(struct daemon *d, struct err *err)
 	return engine_open_store(&o, &d->engine, err);
 }
 
-static void on_error(void *arg, const char *request, const struct err *err)
-{
-	(void)arg;
-	log_error(request, err);
-}
-
 static int open_api(struct daemon *d, struct err *err)
 {
 	const struct config *c = d->conf;
@@ -110,7 +105,7 @@ static int open_api(struct daemon *d, struct err *err)
 		.burst = (unsigned)c->burst,
 		.concurrent = (unsigned)c->concurrent,
 		.no_auth = c->insecure_no_auth,
-		.on_error = on_error,
+		.on_error = log_error,
 	};
 
 	config_threads(c, &o.threads);
@@ -344,14 +339,6 @@ static void reload(struct daemon *d, serve_load_fn *load, void *arg)
 	config_fini(&c);
 }
 
-static void hibernate_all(struct daemon *d)
-{
-	unsigned left = engine_hibernate_all(d->engine, "lodged");
-
-	if (left)
-		log_line(LEVEL_WARN, "could not hibernate %u sandboxes; they keep running", left);
-}
-
 /* A second signal ends the wait. */
 static void drain(struct daemon *d, const sigset_t *signals)
 {
@@ -371,6 +358,7 @@ static void drain(struct daemon *d, const sigset_t *signals)
 static int run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, void *arg,
 	       struct err *err)
 {
+	unsigned left = 0;
 	int signo;
 
 	while (sigwait(signals, &signo) != 0 || signo == SIGHUP)
@@ -384,7 +372,9 @@ static int run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, v
 	api_drain(d->api);
 	drain(d, signals);
 	if (d->conf->stop_sandboxes && engine_is_ready(d->engine))
-		hibernate_all(d);
+		left = engine_hibernate_all(d->engine, "lodged");
+	if (left)
+		log_line(LEVEL_WARN, "could not hibernate %u sandboxes; they keep running", left);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "api/api.h"
+#include "api/core/origin_check.h"
 #include "api/routes.h"
 #include "tap.h"
 

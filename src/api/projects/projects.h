@@ -12,6 +12,4 @@ int projects_caller(struct api_call *c, const json_t *body, const char **ret, st
 /* The same, but required: ERR_INVALID. */
 int projects_user(struct api_call *c, const json_t *body, const char **ret, struct err *err);
 
-api_fn projects_switch, projects_clean_up, projects_list_sandboxes;
-
 #endif

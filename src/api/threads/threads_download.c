@@ -15,22 +15,14 @@ enum { NAME_BYTES = 255 };
 /* A name that is not valid UTF-8 has U+FFFD, and its bytes in base64 beside it. */
 static void put_item(struct json_out *j, const struct thread_file *i)
 {
-	char mode[8];
-
-	snprintf(mode, sizeof(mode), "%04o", i->mode & 07777);
 	json_out_object(j, NULL);
 	json_out_str(j, "name", i->name);
 	if (!json_is_utf8(i->name, strlen(i->name)))
 		json_out_base64(j, "name_base64", i->name, strlen(i->name));
 	json_out_u64(j, "size_bytes", i->size);
 	api_put_iso(j, "modified", i->mtime_ns / 1000000);
-	json_out_str(j, "permissions", mode);
+	api_put_mode(j, "permissions", i->mode);
 	json_out_end(j);
-}
-
-static bool is_gone(void *rq)
-{
-	return http_is_gone(rq);
 }
 
 int threads_list_files(struct api_call *c, struct err *err)
@@ -43,7 +35,7 @@ int threads_list_files(struct api_call *c, struct err *err)
 	if (!id || !*id)
 		return err_set(err, ERR_INVALID, "session_id: missing");
 	if (v1_open_session_path(c, id, "", true, &a, err) < 0 ||
-	    thread_files_list(a.conn, is_gone, c->rq, &l, err) < 0)
+	    thread_files_list(a.conn, v1_is_gone, c->rq, &l, err) < 0)
 		return -1;
 	api_object(&j);
 	json_out_str(&j, "session_id", id);
@@ -58,13 +50,6 @@ int threads_list_files(struct api_call *c, struct err *err)
 }
 
 /* ---- download -------------------------------------------------------------------------------- */
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 /* RFC 6266: an ASCII name, and the exact one in filename* if it is UTF-8. */
 static void set_disposition(struct api_call *c, const char *name)
@@ -132,7 +117,7 @@ int threads_download_file(struct api_call *c, struct err *err)
 	if (thread_file_open(a.conn, name, &fd, &st, err) < 0)
 		return err->code == ERR_INVALID ? threads_error(c, 400, "Invalid filename", err)
 						: -1;
-	set_disposition(c, base_name(name));
+	set_disposition(c, v1_base_name(name));
 	/* content of a guest must not be rendered as a page */
 	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
 	http_reply_fd(c->rq, 200, "application/octet-stream", steal_fd(&fd), 0,

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /execute: run a command in a thread and wait for it. */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "api/threads/threads_sessions.h"
 #include "api/v1/v1_exec.h"
-#include "sandbox/guest_exec_sync.h"
 
 static int parse_seconds(const json_t *b, uint32_t *ret_ms, struct err *err)
 {
-	const json_t *v = json_object_get(b, "timeout");
-	double s = v && !json_is_null(v) ? json_number_value(v) : THREAD_TIMEOUT_S;
+	const json_t *v = api_member(b, "timeout");
 
-	if (v && !json_is_null(v) && !json_is_number(v))
+	if (v && !json_is_number(v))
 		return err_set(err, ERR_INVALID, "timeout: must be a number of seconds");
-	return thread_timeout(s, ret_ms, err);
+	return thread_timeout(v ? json_number_value(v) : THREAD_TIMEOUT_S, ret_ms, err);
 }
 
 /* Refused by a policy, or the sandbox has no bash. */
@@ -56,7 +52,7 @@ static int reply_result(struct api_call *c, const struct exec_request *w, struct
 			struct err *err)
 {
 	auto_fini(guest_exec_output_fini) struct guest_exec_output o = { 0 };
-	struct json_out j;
+	auto_fini(json_out_fini) struct json_out j = { 0 };
 	bool gone;
 
 	if (v1_exec_collect(c, w, x, &o, &gone, err) < 0)
@@ -65,11 +61,7 @@ static int reply_result(struct api_call *c, const struct exec_request *w, struct
 		return err_set(err, ERR_UNAVAILABLE, "client disconnected");
 	v1_exec_out(&j, &o);
 	json_out_object(&j, NULL);
-	if (put_result(&j, x, &o, err) < 0) {
-		json_out_fini(&j);
-		return -1;
-	}
-	return api_reply(c, 200, &j, err);
+	return put_result(&j, x, &o, err) < 0 ? -1 : api_reply(c, 200, &j, err);
 }
 
 int threads_execute(struct api_call *c, struct err *err)

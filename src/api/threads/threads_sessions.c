@@ -3,11 +3,9 @@
 #include "api/threads/threads_sessions.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "api/v1/v1.h"
+#include "api/v1/v1_sessions.h"
 #include "sandbox/template/template_json.h"
 #include "thread/thread_files.h"
 #include "engine/session_state.h"
@@ -60,17 +58,6 @@ void threads_error_begin(struct json_out *j, const char *error)
 	json_out_str(j, "error", error);
 }
 
-void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes)
-{
-	char text[32];
-
-	if (bytes % (1 << 20) == 0)
-		snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes >> 20);
-	else
-		snprintf(text, sizeof(text), "%.2f", (double)bytes / (1 << 20));
-	json_out_raw(j, key, text, strlen(text));
-}
-
 int threads_text(const json_t *b, const char *name, size_t max, const char **ret, struct err *err)
 {
 	const char *text = NULL;
@@ -86,14 +73,6 @@ int threads_text(const json_t *b, const char *name, size_t max, const char **ret
 }
 
 /* ---- create ---------------------------------------------------------------------------------- */
-
-static const char *get_thread(const struct store_session *s)
-{
-	for (size_t i = 0; i < s->nbindings; i++)
-		if (strcmp(s->bindings[i].kind, "thread") == 0)
-			return s->bindings[i].key;
-	return NULL;
-}
 
 /* Limits of the session itself, which may differ from the current settings. */
 static void put_session(struct api_call *c, struct json_out *j, const struct store_session *s,
@@ -116,42 +95,37 @@ static void put_made(struct api_call *c, struct json_out *j, const char *key,
 {
 	json_out_object(j, key);
 	json_out_str(j, "session_id", s->id);
-	json_out_str(j, "thread_id", get_thread(s));
+	json_out_text(j, "thread_id", api_binding(s, "thread"));
 	json_out_str(j, "status", status);
 	put_session(c, j, s, true);
 	api_put_iso(j, "expires_at", s->hibernate_at ? s->hibernate_at : s->expires_at);
 	json_out_end(j);
 }
 
-static int reply_existing(struct api_call *c, const struct store_session *s, struct err *err)
+static int reply_made(struct api_call *c, const struct session_enter_result *how, struct err *err)
 {
+	bool existed = how->outcome == SESSION_REUSED;
 	struct json_out j;
 
-	api_object(&j);
-	put_made(c, &j, "detail", s, "existing");
-	return api_reply(c, 409, &j, err);
-}
-
-static int reply_created(struct api_call *c, const struct session_enter_result *how,
-			 struct err *err)
-{
-	struct json_out j;
-
-	api_observe(c->api, API_TIME_CREATED, how->ready_us);
-	api_out(&j);
-	put_made(c, &j, NULL, &how->session, "created");
-	return api_reply(c, 201, &j, err);
+	if (existed) {
+		api_object(&j);
+		put_made(c, &j, "detail", &how->session, "existing");
+	} else {
+		histogram_add(&c->api->entered[SESSION_CREATED], how->ready_us);
+		api_out(&j);
+		put_made(c, &j, NULL, &how->session, "created");
+	}
+	return api_reply(c, existed ? 409 : 201, &j, err);
 }
 
 int threads_create_session(struct api_call *c, struct err *err)
 {
 	struct store_binding key = { .kind = "thread" };
-	struct session_enter_result how = { 0 };
+	auto_fini(session_enter_result_fini) struct session_enter_result how = { 0 };
 	struct session_opts w = { 0 };
 	const char *thread = "";
 	int64_t minutes = 0;
 	json_t *b;
-	int r;
 
 	if (api_body(c, NULL, &b, err) < 0 ||
 	    threads_text(b, "user_id", STORE_USER - 1, &w.user, err) < 0 ||
@@ -163,10 +137,7 @@ int threads_create_session(struct api_call *c, struct err *err)
 	    thread_enter(c->engine, &c->caller, &c->api->opts.threads, w.user, thread, minutes,
 			 &how, err) < 0)
 		return -1;
-	r = how.outcome == SESSION_REUSED ? reply_existing(c, &how.session, err)
-					  : reply_created(c, &how, err);
-	session_enter_result_fini(&how);
-	return r;
+	return reply_made(c, &how, err);
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */
@@ -230,23 +201,18 @@ int threads_get_session(struct api_call *c, struct err *err)
 
 int threads_get_status(struct api_call *c, struct err *err)
 {
-	struct store_session s = { 0 };
-	struct session_ref ref;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct json_out j;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_get(c->engine, &c->caller, &ref, &s, err) < 0)
+	if (api_session(c, &s, err) < 0)
 		return -1;
 	api_object(&j);
 	json_out_str(&j, "status", "active");
 	json_out_str(&j, "worker", c->api->worker);
 	api_put_iso(&j, "created_at", s.created_at);
 	api_put_iso(&j, "last_activity", s.last_activity_at);
-	store_session_fini(&s);
 	return api_reply(c, 200, &j, err);
 }
-
-/* ---- delete ---------------------------------------------------------------------------------- */
 
 /* Succeeds if the session does not exist. */
 int threads_clean_up(struct api_call *c, struct err *err)

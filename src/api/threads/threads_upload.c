@@ -144,15 +144,9 @@ static int add_data(void *arg, const char *bytes, size_t len, struct err *err)
 	return 0;
 }
 
-static int end_part(void *arg, struct err *err)
-{
-	(void)arg, (void)err;
-	return 0;
-}
-
 static int receive_form(struct upload *u, struct err *err)
 {
-	static const struct multipart_ops ops = { begin_part, add_data, end_part };
+	static const struct multipart_ops ops = { begin_part, add_data };
 	struct api_call *c = u->c;
 	struct multipart *m = arena_alloc(c->arena, sizeof(*m));
 	char *buf = arena_alloc(c->arena, PIECE);
@@ -192,6 +186,17 @@ static uint64_t drain_body(const struct upload *u, struct err *err)
 	return rest;
 }
 
+static void put_mb(struct json_out *j, const char *key, uint64_t bytes)
+{
+	char text[32];
+
+	if (bytes % (1 << 20) == 0)
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes >> 20);
+	else
+		snprintf(text, sizeof(text), "%.2f", (double)bytes / (1 << 20));
+	json_out_raw(j, key, text, strlen(text));
+}
+
 static int reply_too_large(struct upload *u, struct err *err)
 {
 	int64_t whole = http_body_length(u->c->rq);
@@ -201,46 +206,35 @@ static int reply_too_large(struct upload *u, struct err *err)
 	if (u->too_large)
 		size = whole > 0 ? (uint64_t)whole : size + rest;
 	threads_error_begin(&j, "File too large");
-	threads_put_mb(&j, "max_size_mb", u->max);
-	threads_put_mb(&j, "uploaded_size_mb", size);
+	put_mb(&j, "max_size_mb", u->max);
+	put_mb(&j, "uploaded_size_mb", size);
 	return api_reply(u->c, 413, &j, err);
 }
 
-static int reply_too_many(struct upload *u, const struct thread_limit_hit *no, struct err *err)
+static int reply_full(struct upload *u, const struct thread_limit_hit *no, struct err *err)
 {
 	struct json_out j;
 
 	threads_error_begin(&j, err->msg);
-	json_out_u64(&j, "max_files", no->max);
-	json_out_u64(&j, "current_files", no->used);
-	return api_reply(u->c, 507, &j, err);
-}
-
-static int reply_no_space(struct upload *u, const struct thread_limit_hit *no, struct err *err)
-{
-	struct json_out j;
-
-	threads_error_begin(&j, err->msg);
-	threads_put_mb(&j, "max_workspace_mb", no->max);
-	threads_put_mb(&j, "current_workspace_mb", no->used);
-	threads_put_mb(&j, "file_size_mb", no->requested);
+	if (no->limit == THREAD_LIMIT_FILES) {
+		json_out_u64(&j, "max_files", no->max);
+		json_out_u64(&j, "current_files", no->used);
+	} else {
+		put_mb(&j, "max_workspace_mb", no->max);
+		put_mb(&j, "current_workspace_mb", no->used);
+		put_mb(&j, "file_size_mb", no->requested);
+	}
 	return api_reply(u->c, 507, &j, err);
 }
 
 static int reply_rejected(struct upload *u, const struct thread_limit_hit *no, struct err *err)
 {
-	switch (no->limit) {
-	case THREAD_LIMIT_FILE_SIZE:
-		u->max = no->max; /* limit of the session, which may differ from the current setting
-				   */
+	if (no->limit == THREAD_LIMIT_FILE_SIZE) {
+		u->max = no->max; /* of the session, which may differ from the current setting */
 		return reply_too_large(u, err);
-	case THREAD_LIMIT_FILES:
-		return reply_too_many(u, no, err);
-	case THREAD_LIMIT_DISK:
-		return reply_no_space(u, no, err);
-	case THREAD_LIMIT_NONE:
-		break;
 	}
+	if (no->limit != THREAD_LIMIT_NONE)
+		return reply_full(u, no, err);
 	return err->code == ERR_INVALID ? threads_error(u->c, 400, "Invalid filename", err) : -1;
 }
 

@@ -8,6 +8,8 @@
 #include "machine/exec.h"
 #include "sandbox/guest_exec_sync.h"
 
+enum { V1_SIDE_MAX = 65535 }; /* rows and columns of a terminal */
+
 /* Parsed body of an exec request. Its memory belongs to the call. */
 struct exec_request {
 	struct exec_opts want;
@@ -27,8 +29,6 @@ void v1_exec_out(struct json_out *j,
 		 const struct guest_exec_output *o); /* a JSON writer that is large enough */
 /* Writes output as a member of an object. */
 void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_t len, bool base64);
-/* Length of the longest prefix that does not end within a character. */
-size_t v1_whole(const char *bytes, size_t len);
 /* Writes the result of a command, without its output, into the current object. */
 int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_exec_output *o,
 		  struct err *err);
@@ -39,13 +39,5 @@ bool v1_is_ending(void *rq);
 bool v1_no_resume(struct api_call *c);
 /* Finds a command of the session in the path. */
 int v1_open_exec(struct api_call *c, const char *id, struct exec_handle **ret, struct err *err);
-
-enum v1_stream { V1_NO_STREAM, V1_SSE, V1_NDJSON };
-enum v1_stream v1_stream_is_requested(const struct api_call *c);
-/* Parses the start offsets, before anything is started. */
-int v1_stream_offset(struct api_call *c, int64_t has[2], struct err *err);
-/* Streams the command until it ends or the client disconnects; takes over x. */
-int v1_exec_stream(struct api_call *c, const struct exec_request *w, enum v1_stream how,
-		   const int64_t has[2], struct exec_handle *x, struct err *err);
 
 #endif
