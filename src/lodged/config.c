@@ -446,27 +446,19 @@ void config_threads(const struct config *c, struct thread_config *ret)
 				       .pool = (unsigned)c->pool };
 }
 
-static int check_pool(const struct config *c, struct err *err)
-{
-	if (c->pool_min > c->pool)
-		return err_set(err, ERR_INVALID, "pool_min: must not exceed pool");
-	if (c->max_active && c->pool > c->max_active)
-		return err_set(err, ERR_INVALID, "pool: must not exceed max_active");
-	return 0;
-}
-
-static int check_threads(const struct config *c, struct err *err)
-{
-	struct thread_config t;
-
-	config_threads(c, &t);
-	if (c->idle_timeout_max && c->threads_idle > c->idle_timeout_max)
-		return err_set(err, ERR_INVALID, "threads_idle: must not exceed idle_timeout_max");
-	return thread_config_check(&t, err);
-}
-
 int config_check(const struct config *c, struct err *err)
 {
+	const struct {
+		const char *name, *limit;
+		uint64_t value, max; /* 0: no maximum */
+	} bounds[] = {
+		{ "pool", "max_active", c->pool, c->max_active },
+		{ "threads_idle", "idle_timeout_max", c->threads_idle, c->idle_timeout_max },
+		{ "idle_timeout", "idle_timeout_max", c->idle_timeout, c->idle_timeout_max },
+		{ "lifetime", "lifetime_max", c->lifetime, c->lifetime_max },
+	};
+	struct thread_config t;
+
 	if (c->insecure_no_auth && !config_is_loopback(c))
 		return err_set(err, ERR_INVALID,
 			       "insecure_no_auth: every address must be a loopback address or a "
@@ -476,13 +468,16 @@ int config_check(const struct config *c, struct err *err)
 			return err_set(err, ERR_INVALID,
 				       "insecure_no_auth: not allowed with origins = *; any web "
 				       "page would have full access");
-	if (check_pool(c, err) < 0 || check_threads(c, err) < 0)
-		return -1;
+	if (c->pool_min > c->pool)
+		return err_set(err, ERR_INVALID, "pool_min: must not exceed pool");
+	for (size_t i = 0; i < ARRAY_LEN(bounds); i++)
+		if (bounds[i].max && bounds[i].value > bounds[i].max)
+			return err_set(err, ERR_INVALID, "%s: must not exceed %s", bounds[i].name,
+				       bounds[i].limit);
 	if (!c->tls_cert != !c->tls_key)
 		return err_set(err, ERR_INVALID, "tls_cert and tls_key: set both or neither");
-	if (c->idle_timeout_max && c->idle_timeout > c->idle_timeout_max)
-		return err_set(err, ERR_INVALID, "idle_timeout: must not exceed idle_timeout_max");
-	if (c->lifetime_max && c->lifetime > c->lifetime_max)
-		return err_set(err, ERR_INVALID, "lifetime: must not exceed lifetime_max");
+	config_threads(c, &t);
+	if (thread_config_check(&t, err) < 0)
+		return -1;
 	return c->tls_cert ? tls_check(c->tls_cert, c->tls_key, err) : 0;
 }
