@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/api.h"
 #include "api/routes.h"
 #include "base/array.h"
 #include "base/percent.h"
@@ -15,11 +14,11 @@ enum { PARTS_MAX = 8, TAIL = 3 };
 #define ADDRESS_OF(name) &name##_surface,
 static const struct api_surface *const surfaces[] = { API_SURFACES(ADDRESS_OF) };
 
-void api_each_route(void (*fn)(void *arg, const struct api_route *r), void *arg)
+void api_each_route(void (*fn)(const struct api_route *r))
 {
 	for (size_t s = 0; s < ARRAY_LEN(surfaces); s++)
 		for (const struct api_route *r = surfaces[s]->routes; r->method; r++)
-			fn(arg, r);
+			fn(r);
 }
 
 static int fail_malformed(const char *why, struct err *err)

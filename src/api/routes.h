@@ -15,5 +15,7 @@ struct route_match {
  * otherwise malformed. */
 int route_find(struct api_arena *arena, const char *method, const char *path,
 	       struct route_match *ret, struct err *err);
+/* Calls fn for each route, for the test that compares them with spec/openapi.json. */
+void api_each_route(void (*fn)(const struct api_route *r));
 
 #endif

@@ -238,17 +238,6 @@ static void put_last_error(struct json_out *j, struct api *a)
 	json_out_end(j);
 }
 
-/* `total` includes ready sandboxes; max 0 means unlimited. */
-static void put_pool(struct json_out *j, unsigned ready, const struct capacity_report *f)
-{
-	json_out_object(j, "pool");
-	json_out_u64(j, "available", ready);
-	json_out_u64(j, "allocated", f->active);
-	json_out_u64(j, "total", ready + f->active);
-	json_out_u64(j, "max_capacity", f->max);
-	json_out_end(j);
-}
-
 /* Settings of thread sessions. */
 static void put_config(struct json_out *j, const struct thread_config *t,
 		       const struct capacity_report *f)
@@ -278,7 +267,12 @@ static void put_service(struct json_out *j, struct api *a, const struct capacity
 	json_out_i64(j, "uptime_seconds", (clock_mono_us() - a->began_us) / 1000000);
 	json_out_str(j, "worker_id", a->worker);
 	engine_pool_state(a->opts.engine, &pool);
-	put_pool(j, pool.ready, f);
+	json_out_object(j, "pool");
+	json_out_u64(j, "available", pool.ready);
+	json_out_u64(j, "allocated", f->active);
+	json_out_u64(j, "total", pool.ready + f->active);
+	json_out_u64(j, "max_capacity", f->max); /* 0: unlimited */
+	json_out_end(j);
 	json_out_u64(j, "active_sessions", f->active);
 	json_out_bool(j, "redis_connected", false); /* kept for clients that expect the field */
 	put_config(j, &a->opts.threads, f);

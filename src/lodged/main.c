@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/api.h"
+#include "api/routes.h"
 #include "base/array.h"
 #include "lodged/config.h"
 #include "lodged/daemon.h"
@@ -76,11 +76,10 @@ static int check(const struct config *c, struct err *err)
 	return 0;
 }
 
-static void print_route(void *arg, const struct api_route *r)
+static void print_route(const struct api_route *r)
 {
 	static const char *const scopes[] = { "-", "session", "tenant", "admin" };
 
-	(void)arg;
 	printf("%-7s %-45s %s\n", r->method, r->path, scopes[r->scope]);
 }
 
@@ -170,7 +169,7 @@ static int act(struct invocation *m, struct config *c, struct err *err)
 	case CHECK:
 		return check(c, err);
 	case PRINT_ROUTES:
-		api_each_route(print_route, NULL);
+		api_each_route(print_route);
 		return 0;
 	case VERSION:
 		puts("lodged " LODGE_VERSION);

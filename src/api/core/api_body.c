@@ -283,18 +283,22 @@ int api_copy(const json_t *o, const char *name, char *ret, size_t size, struct e
 	return 0;
 }
 
-int api_choice(const json_t *o, const char *name, const char *no, const char *yes, bool *ret,
-	       struct err *err)
+int api_word(const char *name, const char *text, const char *no, const char *yes, bool *ret,
+	     struct err *err)
 {
-	const char *text = NULL;
-
-	if (api_str(o, name, &text, err) < 0)
-		return -1;
 	if (text && strcmp(text, no) != 0 && strcmp(text, yes) != 0)
 		return err_set(err, ERR_INVALID, "%s: must be \"%s\" or \"%s\"", name, no, yes);
 	if (text)
 		*ret = strcmp(text, yes) == 0;
 	return 0;
+}
+
+int api_choice(const json_t *o, const char *name, const char *no, const char *yes, bool *ret,
+	       struct err *err)
+{
+	const char *text = NULL;
+
+	return api_str(o, name, &text, err) < 0 ? -1 : api_word(name, text, no, yes, ret, err);
 }
 
 int api_query_int(struct api_call *c, const char *name, int64_t min, int64_t max, int64_t *ret,

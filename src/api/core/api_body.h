@@ -24,7 +24,9 @@ int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t
 int api_bool(const json_t *o, const char *name, bool *ret, struct err *err);
 /* A string of 1 to size - 1 bytes, copied. */
 int api_copy(const json_t *o, const char *name, char *ret, size_t size, struct err *err);
-/* One of two words; *ret: it is the second. */
+/* One of two words; *ret: it is the second. text NULL: *ret stays unchanged. */
+int api_word(const char *name, const char *text, const char *no, const char *yes, bool *ret,
+	     struct err *err);
 int api_choice(const json_t *o, const char *name, const char *no, const char *yes, bool *ret,
 	       struct err *err);
 /* The same for query parameters. */

@@ -13,13 +13,18 @@ bool sse_is_requested(const struct api_call *c)
 	return accept && strstr(accept, "text/event-stream");
 }
 
-int sse_begin(struct api_call *c)
+int sse_begin_as(struct api_call *c, const char *type)
 {
 	http_set_header(c->rq, "Cache-Control", "no-store");
 	http_set_header(c->rq, "X-Accel-Buffering", "no");
-	if (http_stream_begin(c->rq, 200, "text/event-stream") < 0)
-		return -1;
-	return http_stream_write(c->rq, ": lodge\n\n", 9);
+	return http_stream_begin(c->rq, 200, type);
+}
+
+int sse_begin(struct api_call *c)
+{
+	return sse_begin_as(c, "text/event-stream") < 0
+		       ? -1
+		       : http_stream_write(c->rq, ": lodge\n\n", 9);
 }
 
 int sse_send(struct api_call *c, int64_t id, const char *event, struct json_out *j)

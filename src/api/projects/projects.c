@@ -26,7 +26,8 @@ const struct api_surface projects_surface = { .routes = API_TABLE(PROJECTS_ROUTE
 					      .put_error = put_error,
 					      .no_store = true };
 
-int projects_caller(struct api_call *c, const json_t *body, const char **ret, struct err *err)
+/* As projects_user(), but without a user *ret is NULL. */
+static int find_caller(struct api_call *c, const json_t *body, const char **ret, struct err *err)
 {
 	const char *named = body ? NULL : http_query(c->rq, "userId");
 
@@ -48,7 +49,7 @@ int projects_user(struct api_call *c, const json_t *body, const char **ret, stru
 {
 	const char *user = NULL;
 
-	if (projects_caller(c, body, &user, err) < 0)
+	if (find_caller(c, body, &user, err) < 0)
 		return -1;
 	if (!user || !*user)
 		return err_set(err, ERR_INVALID, "userId: missing in the %s",
@@ -167,7 +168,7 @@ int projects_put_member(struct api_call *c, struct err *err)
 	json_t *b;
 
 	if (api_body(c, NULL, &b, err) < 0 || api_str(b, "role", &role, err) < 0 ||
-	    projects_caller(c, b, &by, err) < 0 ||
+	    find_caller(c, b, &by, err) < 0 ||
 	    team_put(c->engine, &c->caller, by, c->params[0], c->params[1], team_role_find(role),
 		     err) < 0)
 		return -1;
@@ -179,7 +180,7 @@ int projects_delete_member(struct api_call *c, struct err *err)
 	enum team_role was;
 	const char *by = NULL;
 
-	if (projects_caller(c, NULL, &by, err) < 0 ||
+	if (find_caller(c, NULL, &by, err) < 0 ||
 	    team_remove(c->engine, &c->caller, by, c->params[0], c->params[1], &was, err) < 0)
 		return -1;
 	return reply_member(c, was, err);
@@ -191,7 +192,7 @@ int projects_list_members(struct api_call *c, struct err *err)
 	const char *by = NULL;
 	struct json_out j;
 
-	if (projects_caller(c, NULL, &by, err) < 0 ||
+	if (find_caller(c, NULL, &by, err) < 0 ||
 	    team_list(c->engine, &c->caller, by, c->params[0], &l, err) < 0)
 		return -1;
 	api_list(&j, "members");

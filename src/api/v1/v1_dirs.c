@@ -94,12 +94,10 @@ static const char zstd[] = "application/zstd";
 /* "tar", "tar.zst", or the default from the header. */
 static int parse_format(struct api_call *c, const char *header, bool *ret_packed, struct err *err)
 {
-	const char *format = http_query(c->rq, "format"), *type = http_header(c->rq, header);
+	const char *type = http_header(c->rq, header);
 
-	if (format && strcmp(format, "tar") != 0 && strcmp(format, "tar.zst") != 0)
-		return err_set(err, ERR_INVALID, "format: must be \"tar\" or \"tar.zst\"");
-	*ret_packed = format ? strcmp(format, "tar.zst") == 0 : type && strcasestr(type, zstd);
-	return 0;
+	*ret_packed = type && strcasestr(type, zstd);
+	return api_word("format", http_query(c->rq, "format"), "tar", "tar.zst", ret_packed, err);
 }
 
 struct tree {

@@ -98,14 +98,6 @@ static int parse_pty(const json_t *b, struct exec_opts *w, struct err *err)
 	return 0;
 }
 
-int v1_take_encoding(const char *name, bool *ret, struct err *err)
-{
-	if (name && strcmp(name, "base64") != 0 && strcmp(name, "utf-8") != 0)
-		return err_set(err, ERR_INVALID, "encoding: must be \"utf-8\" or \"base64\"");
-	*ret = name && strcmp(name, "base64") == 0;
-	return 0;
-}
-
 /* A client that waits cannot respond to prompts. Other commands keep their input open for later
  * writes. */
 static int parse_input(const json_t *b, struct exec_request *w, struct err *err)
@@ -127,7 +119,6 @@ static int parse_request(struct api_call *c, const json_t *b, struct exec_reques
 			 struct err *err)
 {
 	int64_t timeout = TIMEOUT_MS, most = 0;
-	const char *encoding = NULL;
 	struct exec_opts *to = &w->want;
 
 	if (api_str(b, "command", &to->text, err) < 0 || parse_argv(c, b, &to->argv, err) < 0 ||
@@ -137,8 +128,7 @@ static int parse_request(struct api_call *c, const json_t *b, struct exec_reques
 	    parse_input(b, w, err) < 0 || api_str(b, "user", &to->user, err) < 0 ||
 	    api_str(b, "idempotency_key", &to->idempotency_key, err) < 0 ||
 	    api_int(b, "max_output_bytes", 1, OUTPUT_MOST, &most, err) < 0 ||
-	    api_str(b, "encoding", &encoding, err) < 0 ||
-	    v1_take_encoding(encoding, &w->base64, err) < 0)
+	    api_choice(b, "encoding", "utf-8", "base64", &w->base64, err) < 0)
 		return -1;
 	to->timeout_ms = (uint32_t)timeout;
 	to->output_bytes = (uint64_t)most;
@@ -205,9 +195,9 @@ static int log_disconnect(struct api_call *c, struct exec_handle *x, struct err 
 	return api_reply(c, STATUS_GONE, &j, err);
 }
 
-/* Sets *ret_gone if the client disconnects. The command keeps running. */
+/* 1: the client disconnected. The command keeps running. */
 static int wait_for(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
-		    bool *ret_gone, struct err *err)
+		    struct err *err)
 {
 	exec_set_cancel(x, v1_is_ending, c->rq);
 	if (w->input && exec_feed_stdin(x, w->input, strlen(w->input), !w->keep_open, err) < 0)
@@ -215,10 +205,8 @@ static int wait_for(struct api_call *c, const struct exec_request *w, struct exe
 	while (exec_wait(x, LOOK_MS, err) < 0) {
 		if (err->code != ERR_TIMEOUT)
 			return -1;
-		if (http_is_gone(c->rq)) {
-			*ret_gone = true;
-			return 0;
-		}
+		if (http_is_gone(c->rq))
+			return 1;
 	}
 	return 0;
 }
@@ -234,15 +222,13 @@ static void truncate_output(struct guest_exec_output *o, char *bytes, size_t *le
 }
 
 int v1_exec_collect(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
-		    struct guest_exec_output *ret, bool *ret_gone, struct err *err)
+		    struct guest_exec_output *ret, struct err *err)
 {
 	int64_t began_us = clock_mono_us();
+	int r = wait_for(c, w, x, err);
 
-	*ret_gone = false;
-	if (wait_for(c, w, x, ret_gone, err) < 0)
-		return -1;
-	if (*ret_gone)
-		return 0;
+	if (r)
+		return r;
 	if (exec_finish(x, NULL, 0, ret, err) < 0)
 		return -1;
 	histogram_add(&c->api->exec, (uint64_t)(clock_mono_us() - began_us));
@@ -262,12 +248,10 @@ static int reply_result(struct api_call *c, const struct exec_request *w, struct
 {
 	auto_fini(guest_exec_output_fini) struct guest_exec_output o = { 0 };
 	auto_fini(json_out_fini) struct json_out j = { 0 };
-	bool gone;
+	int r = v1_exec_collect(c, w, x, &o, err);
 
-	if (v1_exec_collect(c, w, x, &o, &gone, err) < 0)
-		return -1;
-	if (gone)
-		return log_disconnect(c, x, err);
+	if (r)
+		return r < 0 ? -1 : log_disconnect(c, x, err);
 	v1_exec_out(&j, &o);
 	json_out_object(&j, NULL);
 	v1_put_output(&j, "stdout", o.out, o.out_len, w->base64);

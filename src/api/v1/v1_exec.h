@@ -22,9 +22,9 @@ struct exec_request {
 int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struct exec_request *w,
 		  struct exec_handle **ret, struct err *err);
 /* Writes its input and waits. *ret is the end of its output, as much as a response can have; call
- * guest_exec_output_fini(). *ret_gone: the client disconnected; the command keeps running. */
+ * guest_exec_output_fini(). 1: the client disconnected; the command keeps running. */
 int v1_exec_collect(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
-		    struct guest_exec_output *ret, bool *ret_gone, struct err *err);
+		    struct guest_exec_output *ret, struct err *err);
 void v1_exec_out(struct json_out *j,
 		 const struct guest_exec_output *o); /* a JSON writer that is large enough */
 /* Writes output as a member of an object. */
@@ -32,7 +32,6 @@ void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_
 /* Writes the result of a command, without its output, into the current object. */
 int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_exec_output *o,
 		  struct err *err);
-int v1_take_encoding(const char *name, bool *ret, struct err *err);
 /* For exec_set_cancel(): unread input must not delay a shutdown. */
 bool v1_is_ending(void *rq);
 /* Returns 409 instead of resuming. */

@@ -263,24 +263,20 @@ int v1_exec_stream(struct api_call *c, const struct exec_request *w, enum v1_str
 	};
 	struct feeder feeder = { .request = w };
 	struct flow *f = arena_alloc(c->arena, sizeof(*f));
-	int r = -1;
+	int r;
 
-	if (f) {
-		f->c = c;
-		f->request = w;
-		f->how = how;
-		f->x = x;
-		set_position(f, has);
-	} else {
-		err_sys(err, ENOMEM, "stream");
+	if (!f) {
+		exec_close(x);
+		return err_sys(err, ENOMEM, "stream");
 	}
-	if (f && feeder_start(&feeder, c, exec_get_id(x), err) == 0) {
-		http_set_header(c->rq, "Cache-Control", "no-store");
-		http_set_header(c->rq, "X-Accel-Buffering", "no");
-		r = 0;
-		if (http_stream_begin(c->rq, 200, types[how]) == 0)
-			flow_run(f);
-	}
+	f->c = c;
+	f->request = w;
+	f->how = how;
+	f->x = x;
+	set_position(f, has);
+	r = feeder_start(&feeder, c, exec_get_id(x), err);
+	if (r == 0 && sse_begin_as(c, types[how]) == 0)
+		flow_run(f);
 	exec_close(x); /* before joining the feeder, which may wait for the log */
 	feeder_end(&feeder);
 	return r;

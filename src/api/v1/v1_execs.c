@@ -143,12 +143,13 @@ int v1_read_exec_output(struct api_call *c, struct err *err)
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct part p[2] = { { .stream = GUEST_EXEC_OUT }, { .stream = GUEST_EXEC_ERR } };
 	int64_t at[2], wait_ms = 0;
-	bool base64, done;
+	bool base64 = false, done;
 	struct err why;
 
 	if (v1_stream_offset(c, at, err) < 0 ||
 	    api_query_int(c, "wait_ms", 0, WAIT_MAX_MS, &wait_ms, err) < 0 ||
-	    v1_take_encoding(http_query(c->rq, "encoding"), &base64, err) < 0 ||
+	    api_word("encoding", http_query(c->rq, "encoding"), "utf-8", "base64", &base64, err) <
+		    0 ||
 	    open_exec(c, &x, err) < 0)
 		return -1;
 	for (size_t i = 0; i < 2; i++) {

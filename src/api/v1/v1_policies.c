@@ -156,28 +156,22 @@ int v1_create_policy(struct api_call *c, struct err *err)
 	return reply_policy(c, 201, &p, err);
 }
 
-static int reply_list(struct api_call *c, const struct store_policy_list *l, struct err *err)
-{
-	auto_fini(json_out_fini) struct json_out j;
-
-	api_list(&j, "policies");
-	for (size_t i = 0; i < l->count; i++)
-		if (put_policy(c, &j, NULL, &l->items[i], err) < 0)
-			return -1;
-	api_list_end(&j, l->next);
-	return api_reply(c, 200, &j, err);
-}
-
 int v1_list_policies(struct api_call *c, struct err *err)
 {
 	auto_fini(store_policy_list_fini) struct store_policy_list l = { 0 };
+	auto_fini(json_out_fini) struct json_out j = { 0 };
 	struct store_page page;
 	const char *tenant;
 
 	if (parse_tenant(c, &tenant, err) < 0 || api_page(c, &page, err) < 0 ||
 	    policy_list(c->engine, tenant, page, &l, err) < 0)
 		return -1;
-	return reply_list(c, &l, err);
+	api_list(&j, "policies");
+	for (size_t i = 0; i < l.count; i++)
+		if (put_policy(c, &j, NULL, &l.items[i], err) < 0)
+			return -1;
+	api_list_end(&j, l.next);
+	return api_reply(c, 200, &j, err);
 }
 
 static int find_policy(struct api_call *c, struct store_policy *ret, struct err *err)

@@ -218,16 +218,6 @@ static int check_type(struct api_call *c, struct err *err)
 			"octet-stream");
 }
 
-static int parse_format(struct api_call *c, bool *ret, struct err *err)
-{
-	const char *format = http_query(c->rq, "format");
-
-	if (format && strcmp(format, "oci") != 0 && strcmp(format, "rootfs") != 0)
-		return err_set(err, ERR_INVALID, "format: must be \"rootfs\" or \"oci\"");
-	*ret = format && strcmp(format, "oci") == 0;
-	return 0;
-}
-
 static int fill(void *arg, int fd, struct err *err)
 {
 	return template_build_fill(arg, fd, err);
@@ -239,7 +229,8 @@ int v1_upload_template(struct api_call *c, struct err *err)
 	auto_call(template_build_free) struct template_build *b = NULL;
 	bool oci = false, wants_root;
 
-	if (check_type(c, err) < 0 || parse_format(c, &oci, err) < 0 ||
+	if (check_type(c, err) < 0 ||
+	    api_word("format", http_query(c->rq, "format"), "rootfs", "oci", &oci, err) < 0 ||
 	    template_build_new(c->engine, c->params[0], oci, &b, err) < 0 ||
 	    pipe_stream_in(c, fill, b, err) < 0 ||
 	    template_build_commit(b, c->caller.actor, err) < 0)
