@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is under way when the engine dies, at which steps, and what must be true afterwards.
+"""What the engine does when it dies, at which steps, and what must be true afterwards.
 
-A scenario prepares with the engine that is there, yields what the dying one is to do, and goes on
-with the next: what it gets from the yield is the answer, None when there was none."""
+A scenario prepares with the first engine, yields what the dying engine should do, and continues
+with the next one. The value of the yield is the reply, or None if there was none."""
 import os
 
 from stage import RUNNING, Case, wait_for
@@ -43,7 +43,7 @@ def enter_once(c):
 
 @scenario(*RESUME, *STORE)
 def resume_taken(c):
-    """Nobody else needs the layer: the sandbox gets it."""
+    """No other object uses the layer, so the sandbox takes it over."""
     c.enter()
     c.put("a")
     c.hibernate()
@@ -53,7 +53,7 @@ def resume_taken(c):
 
 @scenario(*RESUME)
 def resume_kept(c):
-    """A snapshot names the layer, too."""
+    """A snapshot uses the layer too."""
     c.enter()
     c.put("a")
     c.hibernate()
@@ -79,7 +79,7 @@ def write_asleep(c):
 
 @scenario("hibernate:recorded", "hibernate:sealed", "resume:recorded", "resume:made")
 def enter_dead(c):
-    """Its sandbox was killed: it is put to sleep and resumed."""
+    """Its sandbox was killed, so it is hibernated and resumed."""
     s = c.enter()
     c.put("a")
 
@@ -129,7 +129,7 @@ def run(c):
     assert len(rows) <= 1, rows
     for row in rows:
         check_row(c, row)
-    assert ran(c) == len(rows), "it ran, and nobody knows"
+    assert ran(c) == len(rows), "it ran, but has no record"
 
 
 @scenario("exec:claimed", *EXEC)
@@ -151,7 +151,7 @@ def run_once(c):
 
 @scenario("exec:begun", "exec:recorded")
 def start_long(c):
-    """It goes on without an engine, and with the next one."""
+    """The command continues without an engine, and with the next one."""
     c.enter()
     text = "for i in $(seq 1 30); do seq 1 $((i * 10)); sleep 0.02; done"
     yield lambda e: e.start(key=c.key, text=text)
@@ -176,7 +176,7 @@ def run_asleep(c):
     c.check()
 
 
-# ---- rest ---------------------------------------------------------------------------------------
+# ---- hibernate ----------------------------------------------------------------------------------
 
 
 @scenario("pause:recorded", *STORE)
@@ -211,7 +211,7 @@ def hibernate(c):
 
 @scenario(*HIBERNATE)
 def hibernate_over_layers(c):
-    """What it was resumed from belongs to a snapshot, too."""
+    """A snapshot also uses the layer it was resumed from."""
     c.enter()
     c.put("a")
     c.hibernate()
@@ -285,7 +285,7 @@ def probe(c):
 @scenario("capacity:evict", "hibernate:recorded", "hibernate:sealed", "enter:created",
           "resume:made")
 def room(c):
-    """The second takes the place of the first; the old session is busy."""
+    """The second session needs the capacity of the first; the old session is busy."""
     c.enter()
     c.put("a")
     other = Case(c.stage)
@@ -298,7 +298,7 @@ def room(c):
 
 
 def check_snapshot(c, sure):
-    """It is there with all its files, or its name is free."""
+    """It exists with all its files, or its name is free."""
     there = [s["id"] for s in c.e.snapshots(key=c.key)["snapshots"] if s["name"] == "snap"]
     snap = there[0] if there else c.snapshot(name="snap")
     c.e.fork(key=c.key, snapshot=snap, to=c.key + "x")
@@ -414,7 +414,7 @@ def import_(c):
     c.check()
 
 
-# ---- the end ------------------------------------------------------------------------------------
+# ---- destroying ---------------------------------------------------------------------------------
 
 
 @scenario(*DESTROY, *STORE)
@@ -423,7 +423,7 @@ def destroy(c):
     c.put("a")
     c.e.start(key=c.key, text="sleep 1000")
     yield lambda e: e.destroy(key=c.key)
-    if c.exists(key=c.key):  # it died before anything was said
+    if c.exists(key=c.key):  # the engine died before it recorded anything
         c.check()
         c.e.destroy(key=c.key)
     assert c.is_gone() and c.is_gone(key=c.key)
@@ -474,7 +474,7 @@ def flatten(c):
     c.check()
 
 
-# ---- more than one death ------------------------------------------------------------------------
+# ---- two crashes --------------------------------------------------------------------------------
 
 # (scenario, where the first engine dies, where its successor dies during recovery)
 TWICE = [
@@ -507,7 +507,7 @@ TWICE = [
     ("switch_project", "switch:made", "destroy:recorded"),
 ]
 
-# scenario -> steps of the keeper on its way
+# scenario -> steps of the keeper during it
 KEEPER = {
     "enter_new": ("create:dir", "create:planned", "create:parts", "create:store", "create:kept",
                   "create:recorded", "create:bound"),

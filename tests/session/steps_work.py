@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is under way with projects and users when the engine dies; as in steps.py."""
+"""Scenarios with projects and users, as in steps.py."""
 from stage import Refused
 from steps import DESTROY, STORE, RESUME, scenario
 
@@ -32,7 +32,7 @@ class Work:
         return self.c.e.read(kind="user", key=self.user, path=name)["data"]
 
     def check(self, copies):
-        """As many sessions as there are working copies, and all lead where they should."""
+        """There are as many sessions as working copies, and every reference leads to the right one."""
         sessions = user_sessions(self.c, self.user)
         keys = {self.c.exists(kind="project", key=f"{self.user}/{p}")["id"]
                 for p in (self.one, self.two)
@@ -60,7 +60,7 @@ def switch_project(c):
 
 @scenario(*SWITCH_NEW)
 def switch_fragment(c):
-    """In place of the working copy, which the user gives up by that."""
+    """It replaces the working copy."""
     w = Work(c)
     w.go(w.two)
     w.write("a.txt", "changed")
