@@ -9,6 +9,8 @@
 #include "admit/policy_rules.h"
 #include "machine/exec.h"
 #include "exec/command_policy.h"
+#include "shell/shell_tables.h"
+#include "shell/shell_variables.h"
 
 /* ---- the record ------------------------------------------------------------------------------ */
 

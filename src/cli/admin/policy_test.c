@@ -12,7 +12,7 @@
 #include "base/file_io.h"
 #include "base/json.h"
 #include "cli/core/api_cmd.h"
-#include "shell/shell.h"
+#include "shell/program_rules.h"
 
 enum { FILE_SIZE = 64 << 10, EXIT_REFUSED = 1 };
 
