@@ -70,6 +70,10 @@ void agent_unlisten(struct agent *a, uint64_t exec);
 void agent_set_timeout(struct agent *a, int ms);
 int agent_timeout(const struct agent *a);
 
+/* The message when lodge-init closed the connection. */
+#define AGENT_LOST "sandbox is gone: connection lost"
+/* ERR_UNAVAILABLE for a message that lodge-init should not have sent. */
+int agent_protocol_error(struct err *err, const char *problem);
 /* Replaces control characters: text from a sandbox may be shown on a terminal. */
 void agent_clean_text(char *text);
 
