@@ -220,7 +220,7 @@ int layer_tar(const int *layers, size_t n, int fd)
 
 	if (!t)
 		return -ENOMEM;
-	t->pax.fd = fd;
+	t->pax.out.fd = fd;
 	t->attrs.user = layer_attr_is_user();
 	layer_links_init(&t->links);
 	sigaction(SIGPIPE, &ignore, &before); /* a reader that exits is an EPIPE */
