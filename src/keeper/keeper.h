@@ -12,10 +12,6 @@
 #ifndef LODGE_KEEPER_KEEPER_H
 #define LODGE_KEEPER_KEEPER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
 #include "keeper/sandbox_table.h"
 #include "runtime/isolate/cgroup.h"
 #include "runtime/isolate/idmap.h"

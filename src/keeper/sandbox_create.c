@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "base/file_io.h"
 #include "base/test_hook.h"
 #include "keeper/init_socket.h"
 #include "keeper/layer_ops.h"

@@ -4,10 +4,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
-#include "sandbox/agent_client.h"
 
 int agent_step(struct agent *a, int timeout_ms, struct err *err)
 {

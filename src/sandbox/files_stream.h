@@ -4,13 +4,7 @@
 #ifndef LODGE_SANDBOX_FILES_STREAM_H
 #define LODGE_SANDBOX_FILES_STREAM_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/auto.h"
-#include "base/err.h"
 #include "sandbox/guest_exec.h"
-#include "wire/agent_proto.h"
 
 struct sandbox;
 

@@ -10,9 +10,6 @@
 #define LODGE_SANDBOX_GUEST_EXEC_H
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/auto.h"
@@ -123,8 +120,7 @@ const bool *guest_exec_ended(const struct guest_exec *x); /* EXITED or FAILED */
 /* "LIMIT_MEMORY" ... for one bit of enum agent_hit; NULL for an unknown bit. */
 const char *guest_exec_hit_name(unsigned hit);
 
-/* ---- for guest_exec_*.c ------------------------------------------------------------------------
- */
+/* ---- for guest_exec_*.c ---------------------------------------------------------------------- */
 
 /* A handle that listens for events of `id`. Sends nothing. */
 int guest_exec_alloc(struct sandbox *sb, uint64_t id, const struct guest_exec_ops *ops, void *arg,

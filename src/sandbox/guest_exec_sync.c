@@ -50,8 +50,7 @@ int guest_exec_kill(struct guest_exec *x, struct err *err)
 	return *guest_exec_ended(x) ? 0 : guest_exec_signal(x, SIGKILL, AGENT_TO_TREE, err);
 }
 
-/* ---- run to completion ------------------------------------------------------------------------
- */
+/* ---- run to completion ----------------------------------------------------------------------- */
 
 static int feed_stdin(struct guest_exec *x, const char *input, size_t len, size_t *at,
 		      struct err *err)
@@ -135,8 +134,7 @@ void guest_exec_output_fini(struct guest_exec_output *o)
 	*o = (struct guest_exec_output){ 0 };
 }
 
-/* ---- adoption ---------------------------------------------------------------------------------
- */
+/* ---- adoption -------------------------------------------------------------------------------- */
 
 enum { ADOPT_MS = 15 * 1000 };
 

@@ -4,12 +4,9 @@
 #ifndef LODGE_SANDBOX_KEEPER_CLIENT_H
 #define LODGE_SANDBOX_KEEPER_CLIENT_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/auto.h"
-#include "base/err.h"
 #include "wire/keeper_proto.h"
 
 struct keeper_client;

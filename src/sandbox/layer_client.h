@@ -4,10 +4,6 @@
 #ifndef LODGE_SANDBOX_LAYER_CLIENT_H
 #define LODGE_SANDBOX_LAYER_CLIENT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
 #include "wire/keeper_proto.h"
 
 struct keeper_client;
