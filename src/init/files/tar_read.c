@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/file_io.h"
 #include "init/files/tar_head.h"
 #include "init/files/dir_walk.h"
 #include "init/files/parent_dir.h"
@@ -24,8 +25,7 @@ enum { DIR_ATTRS_MAX = 64 << 20, TRIES_MAX = 10000 };
 struct dir_attrs {
 	struct dir_attrs *next;
 	uint32_t mode;
-	int64_t mtime;
-	uint32_t mtime_ns;
+	struct timespec mtime;
 	char path[];
 };
 
@@ -33,8 +33,7 @@ struct unpack {
 	const struct tar_options *o;
 	struct tar_source src;
 	int root;
-	int parent; /* cached with its path, because the next entry is often in the same directory
-		     */
+	int parent; /* cached with its path: the next entry is often in the same directory */
 	char parent_path[AGENT_PATH_MAX];
 	uint64_t bytes, entries;
 	size_t dir_attrs_bytes;
@@ -159,8 +158,7 @@ static int parent_of(struct unpack *u, const char *path, const char **ret_name)
 		*ret_name = slash ? slash + 1 : path;
 		return u->parent;
 	}
-	if (u->parent >= 0)
-		close(u->parent);
+	close_autop(&u->parent);
 	u->parent = open_parent(u, path, ret_name);
 	memcpy(u->parent_path, path, n);
 	u->parent_path[n] = 0;
@@ -182,8 +180,8 @@ static void set_xattrs(const struct unpack *u, int fd)
 			continue;
 		memcpy(name, r.key + prefix, n);
 		name[n] = 0;
-		fsetxattr(fd, name, r.value, r.value_len,
-			  0); /* best effort: the file system may not support them */
+		/* Best effort: the file system may not support them. */
+		fsetxattr(fd, name, r.value, r.value_len, 0);
 	}
 }
 
@@ -192,23 +190,34 @@ static uint32_t mode_of(const struct unpack *u)
 	return u->e.mode & (u->o->owners ? 07777 : 0777);
 }
 
-static int set_owner(const struct unpack *u, int dir, const char *name)
+static int set_owner(const struct unpack *u, int dir, const char *name, struct err *err)
 {
-	if (!u->o->owners)
+	if (!u->o->owners || fchownat(dir, name, u->e.uid, u->e.gid, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
-	return fchownat(dir, name, u->e.uid, u->e.gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	return fail(err, errno, u->e.path);
+}
+
+static void set_mtime(const struct unpack *u, int dir, const char *name)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, u->e.mtime };
+
+	utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
 }
 
 /* Removes what is in the way of an entry that is not a directory. */
-static int remove_existing(const struct unpack *u, int dir, const char *name)
+static int remove_existing(const struct unpack *u, int dir, const char *name, struct err *err)
 {
+	int r;
+
 	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
-		return -errno;
-	if (u->o->oci)
-		return remove_job_tree(dir, name);
-	return unlinkat(dir, name, AT_REMOVEDIR) == 0 ? 0 : -errno;
+		r = -errno;
+	else if (u->o->oci)
+		r = remove_job_tree(dir, name);
+	else
+		r = unlinkat(dir, name, AT_REMOVEDIR) == 0 ? 0 : -errno;
+	return r < 0 ? fail(err, -r, u->e.path) : 0;
 }
 
 static int fail_too_large(const struct unpack *u, struct err *err)
@@ -222,31 +231,26 @@ static int fail_too_large(const struct unpack *u, struct err *err)
 static int copy_content(struct unpack *u, int fd, struct err *err)
 {
 	ssize_t n;
+	int r;
 
 	while ((n = tar_read(&u->src, u->buf, sizeof(u->buf), err)) > 0) {
 		u->bytes += (uint64_t)n;
 		if (u->o->max_bytes && u->bytes > u->o->max_bytes)
 			return fail_too_large(u, err);
-		for (ssize_t at = 0; at < n;) {
-			ssize_t w = write(fd, u->buf + at, (size_t)(n - at));
-
-			if (w < 0 && errno != EINTR)
-				return fail(err, errno, u->e.path);
-			at += w > 0 ? w : 0;
-		}
+		r = file_write_all(fd, u->buf, (size_t)n);
+		if (r < 0)
+			return fail(err, -r, u->e.path);
 	}
 	return n < 0 ? -1 : 0;
 }
 
 static int put_file(struct unpack *u, int dir, const char *name, struct err *err)
 {
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, u->e.mtime };
 	auto_close int fd = -1;
-	int r = remove_existing(u, dir, name);
 
-	if (r < 0)
-		return fail(err, -r, u->e.path);
+	if (remove_existing(u, dir, name, err) < 0)
+		return -1;
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return fail(err, errno, u->e.path);
@@ -273,7 +277,7 @@ static int defer_dir_attrs(struct unpack *u, struct err *err)
 	l = malloc(sizeof(*l) + n);
 	if (!l)
 		return err_sys(err, ENOMEM, "%.160s", u->e.path);
-	*l = (struct dir_attrs){ u->dir_attrs, mode_of(u), u->e.mtime, u->e.mtime_ns };
+	*l = (struct dir_attrs){ u->dir_attrs, mode_of(u), u->e.mtime };
 	memcpy(l->path, u->e.path, n);
 	u->dir_attrs = l;
 	return 0;
@@ -283,17 +287,13 @@ static int put_dir(struct unpack *u, int dir, const char *name, struct err *err)
 {
 	auto_close int fd = -1;
 	struct stat st;
-	int r;
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode)) {
-		if (unlinkat(dir, name, 0) < 0)
-			return fail(err, errno, u->e.path);
-	}
-	if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+	if ((fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) &&
+	     unlinkat(dir, name, 0) < 0) ||
+	    (mkdirat(dir, name, 0700) < 0 && errno != EEXIST))
 		return fail(err, errno, u->e.path);
-	r = set_owner(u, dir, name);
-	if (r < 0)
-		return fail(err, -r, u->e.path);
+	if (set_owner(u, dir, name, err) < 0)
+		return -1;
 	fd = dir_walk_open(dir, name);
 	if (fd >= 0) {
 		set_xattrs(u, fd);
@@ -304,20 +304,15 @@ static int put_dir(struct unpack *u, int dir, const char *name, struct err *err)
 
 static int put_symlink(struct unpack *u, int dir, const char *name, struct err *err)
 {
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
-	int r = remove_existing(u, dir, name);
-
-	if (r < 0)
-		return fail(err, -r, u->e.path);
+	if (remove_existing(u, dir, name, err) < 0)
+		return -1;
 	if (!u->e.link[0])
 		return err_set(err, ERR_INVALID, "%.160s: link without a target", u->e.path);
 	if (symlinkat(u->e.link, dir, name) < 0)
 		return fail(err, errno, u->e.path);
-	r = set_owner(u, dir, name);
-	if (r < 0)
-		return fail(err, -r, u->e.path);
-	utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
+	if (set_owner(u, dir, name, err) < 0)
+		return -1;
+	set_mtime(u, dir, name);
 	return 0;
 }
 
@@ -325,7 +320,6 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 {
 	auto_close int target_dir = -1;
 	const char *target;
-	int r;
 
 	if (clean_path(u->e.link, "link to", err) < 0)
 		return -1;
@@ -336,9 +330,8 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 	target_dir = open_parent(u, u->e.link, &target);
 	if (target_dir < 0)
 		return fail(err, -target_dir, u->e.link);
-	r = remove_existing(u, dir, name);
-	if (r < 0)
-		return fail(err, -r, u->e.path);
+	if (remove_existing(u, dir, name, err) < 0)
+		return -1;
 	if (linkat(target_dir, target, dir, name, 0) == 0)
 		return 0;
 	if (errno == ENOENT)
@@ -349,20 +342,15 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 
 static int put_fifo(struct unpack *u, int dir, const char *name, struct err *err)
 {
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
-	int r = remove_existing(u, dir, name);
-
-	if (r < 0)
-		return fail(err, -r, u->e.path);
+	if (remove_existing(u, dir, name, err) < 0)
+		return -1;
 	if (mkfifoat(dir, name, 0600) < 0)
 		return fail(err, errno, u->e.path);
-	r = set_owner(u, dir, name);
-	if (r < 0)
-		return fail(err, -r, u->e.path);
+	if (set_owner(u, dir, name, err) < 0)
+		return -1;
 	if (fchmodat(dir, name, mode_of(u), 0) < 0)
 		return fail(err, errno, u->e.path);
-	utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
+	set_mtime(u, dir, name);
 	return 0;
 }
 
@@ -428,8 +416,8 @@ static int put_entry(struct unpack *u, struct err *err)
 	case '6':
 		if (u->o->rootfs)
 			return 0;
-		if (u->e.type == '6' &&
-		    u->o->oci) /* layers of snapshots contain FIFOs that a guest made */
+		/* Layers of snapshots contain FIFOs that a guest made. */
+		if (u->e.type == '6' && u->o->oci)
 			return put_fifo(u, dir, name, err);
 		return err_set(err, ERR_INVALID,
 			       "%.160s: device files and FIFOs are not supported in archives",
@@ -443,14 +431,11 @@ static int put_entry(struct unpack *u, struct err *err)
 static int apply_dir_attrs(struct unpack *u, struct err *err)
 {
 	for (struct dir_attrs *l = u->dir_attrs; l; l = l->next) {
-		struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-					     { .tv_sec = l->mtime, .tv_nsec = l->mtime_ns } };
-		auto_close int dir = -1, fd = -1;
+		struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, l->mtime };
 		const char *name;
+		auto_close int dir = open_parent(u, l->path, &name);
+		auto_close int fd = dir < 0 ? dir : dir_walk_open(dir, name);
 
-		dir = open_parent(u, l->path, &name);
-		if (dir >= 0)
-			fd = dir_walk_open(dir, name);
 		if (fd < 0)
 			continue; /* a later entry replaced it */
 		futimens(fd, times);
@@ -476,30 +461,24 @@ static int unpack_all(struct unpack *u, struct err *err)
 
 int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
 {
-	struct unpack *u = calloc(1, sizeof(*u));
-	int r = -1;
+	auto_free struct unpack *u = calloc(1, sizeof(*u));
+	auto_free char *extra = malloc(PAX_EXTRA_MAX + 1);
+	int r;
 
-	if (u)
-		u->src.extra = malloc(PAX_EXTRA_MAX + 1);
-	if (!u || !u->src.extra) {
-		free(u);
+	if (!u || !extra)
 		return err_sys(err, ENOMEM, "archive");
-	}
 	u->o = o;
-	u->src.fd = fd;
+	u->src = (struct tar_source){ .fd = fd, .extra = extra };
 	u->root = dir;
 	u->parent = -1;
 	r = unpack_all(u, err);
-	if (u->parent >= 0)
-		close(u->parent);
+	close_autop(&u->parent);
 	while (u->dir_attrs) {
 		struct dir_attrs *l = u->dir_attrs;
 
 		u->dir_attrs = l->next;
 		free(l);
 	}
-	free(u->src.extra);
-	free(u);
 	return r;
 }
 
