@@ -228,14 +228,14 @@ static int handle_commit(struct request *q, struct err *err)
 {
 	BODY(q, agent_token);
 
-	return atomic_write_commit(q->conn, m.token, err);
+	return atomic_write_end(q->conn, m.token, true, err);
 }
 
 static int handle_abort(struct request *q, struct err *err)
 {
 	BODY(q, agent_token);
 
-	return atomic_write_abort(q->conn, m.token, err);
+	return atomic_write_end(q->conn, m.token, false, err);
 }
 
 static int handle_list(struct request *q, struct err *err)
