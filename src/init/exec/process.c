@@ -93,9 +93,26 @@ void process_release(struct process *r)
 	process_table_free(r);
 }
 
-static int start_new(struct process *r, struct process_args *c, struct err *err)
+int process_launch_piped(struct process *r, char cgroup_prefix, struct spawn *s,
+			 const struct agent_exec *m, struct err *err)
 {
 	struct process_stdio io;
+	int ret;
+
+	if (process_stdio_open(&io, s->cred, m->flags, m->rows, m->cols, err) < 0)
+		return -1;
+	memcpy(s->stdio, io.child, sizeof(s->stdio));
+	ret = process_launch(r, cgroup_prefix, s, err);
+	process_stdio_close_child(&io);
+	r->in.fd = io.in;
+	r->in.tty = s->tty;
+	r->out[0].pipe = io.out[0];
+	r->out[1].pipe = io.out[1];
+	return ret;
+}
+
+static int start_new(struct process *r, struct process_args *c, struct err *err)
+{
 	struct spawn s = {
 		.cred = &c->user.cred,
 		.argv = c->argv,
@@ -110,18 +127,8 @@ static int start_new(struct process *r, struct process_args *c, struct err *err)
 		.landlock = c->landlock,
 		.landlock_required = (c->m.flags & AGENT_LANDLOCK_REQUIRED) != 0,
 	};
-	int ret;
 
-	if (process_stdio_open(&io, &c->user.cred, c->m.flags, c->m.rows, c->m.cols, err) < 0)
-		return -1;
-	memcpy(s.stdio, io.child, sizeof(s.stdio));
-	ret = process_launch(r, 'x', &s, err);
-	process_stdio_close_child(&io);
-	r->in.fd = io.in;
-	r->in.tty = s.tty;
-	r->out[0].pipe = io.out[0];
-	r->out[1].pipe = io.out[1];
-	return ret;
+	return process_launch_piped(r, 'x', &s, &c->m, err);
 }
 
 static int start_in_record(struct process *r, struct process_args *c, int *fds, size_t nfds,

@@ -29,7 +29,6 @@
 #include "init/exec/output_pump.h"
 #include "init/exec/process_tree.h"
 #include "init/exec/subreaper.h"
-#include "init/exec/process_stdio.h"
 #include "init/exec/simple_command.h"
 
 enum {
@@ -55,6 +54,13 @@ static struct {
 	struct process r; /* process, cgroup and pipes, until a record takes them over */
 } spare = { .text_fd = -1 };
 
+static void close_pipes(void)
+{
+	close_autop(&spare.r.out[0].pipe);
+	close_autop(&spare.r.out[1].pipe);
+	exec_cgroup_drop(&spare.r.cgroup);
+}
+
 static void discard(void)
 {
 	if (!spare.ready)
@@ -69,11 +75,7 @@ static void discard(void)
 	if (spare.r.has_subreaper)
 		close(spare.r.subreaper_fd);
 	close(spare.text_fd);
-	for (int i = 0; i < 2; i++) {
-		if (spare.r.out[i].pipe >= 0)
-			close(spare.r.out[i].pipe);
-	}
-	exec_cgroup_drop(&spare.r.cgroup);
+	close_pipes();
 }
 
 static bool affects_bash(const char *env, uint32_t envc)
@@ -130,7 +132,7 @@ static int start_bash(struct process_args *c, int text_end, struct err *err)
 {
 	static char bash[] = "bash", dash_c[] = "-c";
 	static char *argv[4] = { bash, dash_c };
-	struct process_stdio io;
+	const struct agent_exec m = { .flags = c->m.flags & AGENT_MERGE };
 	struct spawn s = {
 		.cred = &c->user.cred,
 		.argv = argv,
@@ -142,22 +144,12 @@ static int start_bash(struct process_args *c, int text_end, struct err *err)
 		.bash = true,
 	};
 	const char *text = script;
-	int r;
 
 	memcpy(&argv[2], &text, sizeof(text)); /* execve() does not write to it */
-	if (process_stdio_open(&io, &c->user.cred, c->m.flags & AGENT_MERGE, 0, 0, err) < 0)
-		return -1;
-	memcpy(s.stdio, io.child, sizeof(s.stdio));
-	r = process_launch(&spare.r, 'a', &s, err);
-	process_stdio_close_child(&io);
-	for (int i = 0; i < 2; i++) {
-		spare.r.out[i].pipe = io.out[i];
-		if (r < 0 && io.out[i] >= 0)
-			close(io.out[i]);
-	}
-	if (r < 0)
-		exec_cgroup_drop(&spare.r.cgroup);
-	return r;
+	if (process_launch_piped(&spare.r, 'a', &s, &m, err) == 0)
+		return 0;
+	close_pipes();
+	return -1;
 }
 
 void spare_shell_schedule(void)
@@ -187,7 +179,7 @@ void spare_shell_start_if_due(void)
 		return;
 	memset(&spare.r, 0, sizeof(spare.r));
 	spare.r.id = ++spare.count;
-	spare.r.subreaper_fd = -1;
+	spare.r.subreaper_fd = spare.r.out[0].pipe = spare.r.out[1].pipe = -1;
 	if (fcntl(text[1], F_SETFL, O_NONBLOCK) == 0 && start_bash(&c, text[0], &err) == 0) {
 		spare.ready = true;
 		spare.text_fd = text[1];
