@@ -14,6 +14,7 @@
 
 #include "base/test_hook.h"
 #include "base/fd_message.h"
+#include "base/file_io.h"
 #include "init/exec/agent_conn.h"
 #include "init/exec/event_loop.h"
 
@@ -113,12 +114,7 @@ static void raise_limits(void)
  * the score. Set it now: a process that is not dumpable cannot write it later. */
 static void volunteer_for_oom(void)
 {
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	(void)!write(fd, "500", 3);
-	close(fd);
+	(void)file_printf_at(AT_FDCWD, "/proc/self/oom_score_adj", "500");
 }
 
 int main(void)

@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/auto.h"
+#include "base/file_io.h"
 #include "base/test_hook.h"
 #include "init/core/landlock.h"
 #include "init/core/guest_path.h"
@@ -38,17 +40,13 @@ struct report { /* from a child that could not exec its program */
 
 static int child_join_cgroup(const struct spawn *s, bool joined)
 {
-	int fd;
+	int r = 0;
 
-	if (s->cgroup_fd >= 0 && !joined) {
-		fd = openat(s->cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-		if (fd < 0 || write(fd, "0", 1) < 0)
-			return -errno;
-		close(fd);
-	}
-	if (init_binding.tasks && write(BOOT_FD_TASKS, "0", 1) < 0)
-		return -errno;
-	return 0;
+	if (s->cgroup_fd >= 0 && !joined)
+		r = file_printf_at(s->cgroup_fd, "cgroup.procs", "0");
+	if (r == 0 && init_binding.tasks && write(BOOT_FD_TASKS, "0", 1) < 0)
+		r = -errno;
+	return r;
 }
 
 /* Sets up 0, 1, 2 and the text descriptor; exec closes all others. */
@@ -91,23 +89,18 @@ static int child_limits(const struct spawn *s)
 }
 
 /* Runs as the user, so that the user needs permission to enter the directory. */
+static int enter_dir(const char *path)
+{
+	auto_close int fd = guest_path_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
+
+	return fd < 0 ? fd : fchdir(fd) < 0 ? -errno : 0;
+}
+
 static int child_chdir(const struct spawn *s)
 {
-	int fd = guest_path_openat(AT_FDCWD, s->home, O_PATH | O_DIRECTORY, 0);
-
-	if (fd < 0 || fchdir(fd) < 0)
+	if (enter_dir(s->home) < 0)
 		(void)!chdir("/");
-	if (fd >= 0)
-		close(fd);
-	if (!s->cwd[0])
-		return 0;
-	fd = guest_path_openat(AT_FDCWD, s->cwd, O_PATH | O_DIRECTORY, 0);
-	if (fd < 0)
-		return fd;
-	if (fchdir(fd) < 0)
-		return -errno;
-	close(fd);
-	return 0;
+	return s->cwd[0] ? enter_dir(s->cwd) : 0;
 }
 
 static int child_prepare(struct spawn *s, bool joined)
@@ -227,20 +220,18 @@ static _Noreturn void child_main(struct spawn *s, bool joined, int report)
 	struct report failed;
 	int r = child_prepare(s, joined);
 
-	if (r == 0) {
-		if (s->text_fd < 0 && !hook_weak("closefds"))
-			syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
+	if (r == 0 && s->text_fd < 0 && !hook_weak("closefds"))
+		syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
+	if (r == 0 && s->landlock) {
 		s->step = GUEST_SPAWN_LANDLOCK;
-		r = s->landlock ? landlock_restrict(s->landlock, s->landlock_required, s->or_sh,
-						    s->cred)
-				: 0;
-		if (r == 0) {
-			s->step = GUEST_SPAWN_FILTER;
-			r = child_filter();
-		}
-		if (r == 0)
-			r = child_exec(s);
+		r = landlock_restrict(s->landlock, s->landlock_required, s->or_sh, s->cred);
 	}
+	if (r == 0) {
+		s->step = GUEST_SPAWN_FILTER;
+		r = child_filter();
+	}
+	if (r == 0)
+		r = child_exec(s);
 	failed = (struct report){ s->step, -r };
 	(void)!write(report, &failed, sizeof(failed));
 	_exit(127);
@@ -386,9 +377,6 @@ int guest_spawn_explain(const struct spawn *s, struct err *err)
 		[GUEST_SPAWN_TTY] = "terminal",
 		[GUEST_SPAWN_LIMITS] = "resource limits",
 		[GUEST_SPAWN_USER] = "switch to the user",
-		[GUEST_SPAWN_CWD] = "working directory",
-		[GUEST_SPAWN_EXEC] = "program",
-		[GUEST_SPAWN_INTERPRETER] = "interpreter",
 		[GUEST_SPAWN_LANDLOCK] = "Landlock rules",
 		[GUEST_SPAWN_STUCK] = "start of the program",
 		[GUEST_SPAWN_FILTER] = "system call filter",
