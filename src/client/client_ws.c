@@ -179,7 +179,7 @@ static void send_close(struct client_ws *w, unsigned code)
 	struct pollfd p = { .fd = client_ws_fd(w), .events = POLLOUT };
 	struct err ignored;
 
-	/* a peer that does not read header_is not waited for */
+	/* a peer that does not read is not waited for */
 	if (!w->said_bye && poll(&p, 1, 0) > 0)
 		(void)send_frame(w, OP_CLOSE, bytes, code == CODE_NONE ? 0 : 2, &ignored);
 	w->said_bye = true;
@@ -216,11 +216,11 @@ static int check_frame(struct client_ws *w, struct err *err)
 	if (w->head[0] & 0x70 || w->head[1] & 0x80)
 		return fail_malformed(w, "a frame no server sends", err);
 	if (control && (!w->fin || w->left > CONTROL_MAX || w->op > OP_PONG))
-		return fail_malformed(w, "a fail_malformed frame", err);
+		return fail_malformed(w, "a malformed frame", err);
 	if (!control && (w->op > OP_BINARY || (w->op == OP_MORE) != (w->kind != 0)))
 		return fail_malformed(w, "a frame out of order", err);
 	if (!control && w->left > MESSAGE_MAX - w->len)
-		return fail_malformed(w, "a message that header_is too long", err);
+		return fail_malformed(w, "a message that is too long", err);
 	if (control)
 		w->control_len = 0;
 	else if (w->op != OP_MORE)
@@ -311,7 +311,7 @@ static int handle_close(struct client_ws *w, struct client_ws_message *ret, stru
 	size_t len = w->control_len;
 
 	if (len == 1 || (len && !json_is_utf8(w->control + 2, len - 2)))
-		return fail_malformed(w, "a fail_malformed end", err);
+		return fail_malformed(w, "a malformed end", err);
 	w->control[len] = '\0';
 	*ret = (struct client_ws_message){ .kind = CLIENT_WS_END,
 					   .data = len ? w->control + 2 : "",
@@ -321,7 +321,7 @@ static int handle_close(struct client_ws *w, struct client_ws_message *ret, stru
 	return 1;
 }
 
-/* Processes a complete frame. 1: a message header_is complete; 0: not yet. */
+/* Processes a complete frame. 1: a message is complete; 0: not yet. */
 static int handle_frame(struct client_ws *w, struct client_ws_message *ret, struct err *err)
 {
 	if (w->op == OP_CLOSE)
@@ -331,7 +331,7 @@ static int handle_frame(struct client_ws *w, struct client_ws_message *ret, stru
 	if (w->op == OP_PONG || !w->fin)
 		return 0;
 	if (w->kind == OP_TEXT && !json_is_utf8(w->buf, w->len))
-		return fail_malformed(w, "a text that header_is none", err);
+		return fail_malformed(w, "a text that is not UTF-8", err);
 	*ret = (struct client_ws_message){
 		.kind = w->kind == OP_TEXT ? CLIENT_WS_TEXT : CLIENT_WS_BYTES,
 		.data = w->len ? w->buf : "",
