@@ -10,7 +10,6 @@
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "client/internal.h"
 

@@ -58,21 +58,17 @@ static void expected_accept(const char *key, char to[ANSWER_TEXT + 1])
 	to[ANSWER_TEXT] = '\0';
 }
 
-static bool header_is(const char *got, const char *want)
-{
-	return got && strcasecmp(got, want) == 0;
-}
-
 static int check_answer(struct client *c, struct client_stream *s, const char *key, struct err *err)
 {
 	char want[ANSWER_TEXT + 1];
 	const char *got = client_header(s, "Sec-WebSocket-Accept");
+	const char *upgrade = client_header(s, "Upgrade");
 
 	if (client_status(s) >= 400)
 		return problem_read(c, s, err);
 	expected_accept(key, want);
-	if (client_status(s) != 101 || !header_is(client_header(s, "Upgrade"), "websocket") ||
-	    !got || strcmp(got, want) != 0 || client_header(s, "Sec-WebSocket-Extensions"))
+	if (client_status(s) != 101 || !upgrade || strcasecmp(upgrade, "websocket") != 0 || !got ||
+	    strcmp(got, want) != 0 || client_header(s, "Sec-WebSocket-Extensions"))
 		return err_set(err, ERR_UNAVAILABLE, "%.120s: the WebSocket handshake failed",
 			       c->url);
 	return 0;
@@ -251,13 +247,6 @@ static int parse_head(struct client_ws *w, struct err *err)
 	return check_frame(w, err);
 }
 
-static int reserve(struct client_ws *w, size_t more, struct err *err)
-{
-	return vec_reserve(&w->buf, &w->capacity, w->len + more) < 0
-		       ? err_sys(err, ENOMEM, "terminal")
-		       : 0;
-}
-
 /* Returns bytes, 0 if there are none yet, or -1 with err. */
 static ssize_t receive(struct client_ws *w, void *to, size_t size, struct err *err)
 {
@@ -292,8 +281,8 @@ static int read_payload(struct client_ws *w, struct err *err)
 		size_t want = w->left < PIECE ? (size_t)w->left : PIECE;
 		ssize_t n;
 
-		if (!is_control(w->op) && reserve(w, want, err) < 0)
-			return -1;
+		if (!is_control(w->op) && vec_reserve(&w->buf, &w->capacity, w->len + want) < 0)
+			return err_sys(err, ENOMEM, "terminal");
 		n = receive(w, is_control(w->op) ? w->control + w->control_len : w->buf + w->len,
 			    want, err);
 		if (n <= 0)
@@ -343,15 +332,14 @@ static int handle_frame(struct client_ws *w, struct client_ws_message *ret, stru
 
 int client_ws_read(struct client_ws *w, struct client_ws_message *ret, struct err *err)
 {
-	int n;
-
 	if (w->whole) {
 		w->kind = 0;
 		w->len = 0;
 		w->whole = false;
 	}
 	for (;;) {
-		n = w->in_frame ? 1 : read_head(w, err);
+		int n = w->in_frame ? 1 : read_head(w, err);
+
 		if (n > 0)
 			n = read_payload(w, err);
 		if (n < 0)
