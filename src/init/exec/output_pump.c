@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -144,12 +143,7 @@ static ssize_t move_from_tty(struct process *r, struct output_stream *s, size_t 
 
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
-	if (pwrite(s->log, scratch, (size_t)n, at) != n) {
-		s->log_failed = true;
-		r->exit.hits |= AGENT_HIT_OUTPUT;
-		return -EAGAIN;
-	}
-	return n;
+	return pwrite(s->log, scratch, (size_t)n, at) == n ? n : fail_log(r, s);
 }
 
 static ssize_t move_from_pipe(struct process *r, struct output_stream *s, size_t want, off_t at)

@@ -96,18 +96,12 @@ void process_release(struct process *r)
 int process_launch_piped(struct process *r, char cgroup_prefix, struct spawn *s,
 			 const struct agent_exec *m, struct err *err)
 {
-	struct process_stdio io;
 	int ret;
 
-	if (process_stdio_open(&io, s->cred, m->flags, m->rows, m->cols, err) < 0)
+	if (process_stdio_open(r, s, m, err) < 0)
 		return -1;
-	memcpy(s->stdio, io.child, sizeof(s->stdio));
 	ret = process_launch(r, cgroup_prefix, s, err);
-	process_stdio_close_child(&io);
-	r->in.fd = io.in;
-	r->in.tty = s->tty;
-	r->out[0].pipe = io.out[0];
-	r->out[1].pipe = io.out[1];
+	process_stdio_close_child(s);
 	return ret;
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/file_io.h"
 #include "init/core/guest_spawn.h"
 
 enum { PIDS_MAX = 65536 };
@@ -185,14 +186,10 @@ void process_tree_kill_strays(bool (*is_known)(pid_t pid))
 
 static long pid_max(void)
 {
-	auto_close int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
-	char text[32];
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	uint64_t max = 32768;
 
-	if (n <= 0)
-		return 32768;
-	text[n] = 0;
-	return strtol(text, NULL, 10);
+	(void)file_number_at(AT_FDCWD, "/proc/sys/kernel/pid_max", "", &max);
+	return (long)max;
 }
 
 /* The kernel assigns pids in order: a new one is the highest, unless the counter wrapped. */

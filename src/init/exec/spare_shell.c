@@ -12,7 +12,6 @@
  * With a variable that changes how bash starts or parses, no spare shell is used. */
 #include "init/exec/spare_shell.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +25,6 @@
 #include "base/clock.h"
 #include "init/exec/process.h"
 #include "init/core/guest_path.h"
-#include "init/exec/output_pump.h"
 #include "init/exec/process_tree.h"
 #include "init/exec/subreaper.h"
 #include "init/exec/simple_command.h"
@@ -194,9 +192,9 @@ void spare_shell_start_if_due(void)
 
 static bool matches(const struct process_args *c)
 {
+	/* The rules of Landlock refer to the files that exist at the start. */
 	const uint32_t shape =
-		AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE |
-		AGENT_LANDLOCK; /* its rules refer to the files that exist at the start */
+		AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE | AGENT_LANDLOCK;
 	struct agent_exec m;
 	struct stat st;
 	const char *env;
