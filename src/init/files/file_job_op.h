@@ -5,7 +5,6 @@
 #define LODGE_INIT_FILES_FILE_JOB_OP_H
 
 #include <limits.h>
-#include <stdio.h>
 
 #include "init/core/init_state.h"
 

@@ -5,7 +5,6 @@
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 struct parent_dir {
 	int dir; /* -1: none */

@@ -62,17 +62,12 @@ static int put_content(int fd, uint64_t size)
 	int r = 0;
 
 	while (left && r == 0) {
-		size_t want = left < sizeof(buf) ? (size_t)left : sizeof(buf);
-		ssize_t n = read(fd, buf, want);
+		ssize_t n = read(fd, buf, left < sizeof(buf) ? (size_t)left : sizeof(buf));
 
 		if (n < 0)
 			return -errno;
-		if (n == 0) {
-			memset(buf, 0, want);
-			n = (ssize_t)want;
-		}
-		r = pax_bytes(&out, buf, (size_t)n);
-		left -= (uint64_t)n;
+		r = n ? pax_bytes(&out, buf, (size_t)n) : pax_zeros(&out, left);
+		left -= n ? (uint64_t)n : left;
 	}
 	return r < 0 ? r : pax_pad(&out, size);
 }
