@@ -100,10 +100,9 @@ int fd_message_recv(int fd, void *buf, size_t size, int *fds, size_t maxfds, siz
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c))
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 			bad |= store_fds(c, fds, maxfds, ret_nfds);
-	}
 	if (!bad && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && n <= INT_MAX)
 		return (int)n;
 	while (*ret_nfds)

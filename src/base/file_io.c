@@ -97,19 +97,16 @@ int file_number_at(int dir, const char *name, const char *key, uint64_t *ret)
 int file_replace_at(int dir, const char *name, const char *text, size_t len)
 {
 	char temp[300];
-	int r = 0;
+	int fd, r = 0;
 
 	if ((size_t)snprintf(temp, sizeof(temp), ".%s.new", name) >= sizeof(temp))
 		return -ENAMETOOLONG;
-	{
-		auto_close int fd = openat(
-			dir, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-		if (fd < 0)
-			return -errno;
-		if (write(fd, text, len) != (ssize_t)len)
-			r = errno ? -errno : -EIO;
-	}
+	fd = openat(dir, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, len) != (ssize_t)len)
+		r = errno ? -errno : -EIO;
+	close(fd);
 	if (r == 0 && renameat(dir, temp, dir, name) < 0)
 		r = -errno;
 	if (r < 0)

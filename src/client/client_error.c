@@ -23,7 +23,6 @@ static const struct {
 	{ 416, ERR_LIMIT, ERANGE },
 	{ 421, ERR_DENIED, 0 },
 	{ 429, ERR_LIMIT, 0 },
-	{ 500, ERR_INTERNAL, 0 },
 	{ 502, ERR_UNAVAILABLE, 0 },
 	{ 503, ERR_UNAVAILABLE, 0 },
 	{ 504, ERR_TIMEOUT, 0 },

@@ -127,10 +127,9 @@ static int parse_head(char *text, size_t len, bool bodiless, struct head *ret, s
 	line = next_head_line(&at, end);
 	if (!line || parse_status(line, ret, err) < 0)
 		return line ? -1 : fail_malformed(err, "it has no first line");
-	while ((line = next_head_line(&at, end)) && *line) {
+	while ((line = next_head_line(&at, end)) && *line)
 		if (parse_header(line, ret, err) < 0)
 			return -1;
-	}
 	if (!line || at != end)
 		return fail_malformed(err, "its head has no end");
 	return parse_body_kind(ret, bodiless, err);

@@ -51,11 +51,10 @@ static int child_join_cgroup(const struct spawn *s, bool joined)
 /* Sets up 0, 1, 2 and the text descriptor; exec closes all others. */
 static int child_stdio(const struct spawn *s)
 {
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++)
 		if (dup2(s->stdio[i], i) < 0)
 			return -errno;
-	}
-	if (s->text_fd >= 0) {
+	if (s->text_fd) {
 		if (dup2(s->text_fd, GUEST_SPAWN_TEXT_FD) < 0)
 			return -errno;
 		syscall(SYS_close_range, 3, GUEST_SPAWN_TEXT_FD - 1, CLOEXEC_RANGE);
@@ -149,13 +148,14 @@ static int child_filter(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
 }
 
-static const char *env_path(char **envp)
+const char *guest_spawn_env(char **envp, const char *name)
 {
-	for (; *envp; envp++) {
-		if (!strncmp(*envp, "PATH=", 5))
-			return *envp + 5;
-	}
-	return "/usr/local/bin:/usr/bin:/bin";
+	size_t n = strlen(name);
+
+	for (; *envp; envp++)
+		if (!strncmp(*envp, name, n) && (*envp)[n] == '=')
+			return *envp + n + 1;
+	return NULL;
 }
 
 static int try_exec(struct spawn *s, const char *path)
@@ -173,10 +173,12 @@ static int try_exec(struct spawn *s, const char *path)
 /* As execvp(3), but ENOEXEC is an error and does not start a shell. */
 static int child_search(struct spawn *s)
 {
-	const char *name = s->argv[0], *dir = env_path(s->envp), *end;
+	const char *name = s->argv[0], *dir = guest_spawn_env(s->envp, "PATH"), *end;
 	size_t name_len = strlen(name);
 	int r = -ENOENT, one;
 
+	if (!dir)
+		dir = "/usr/local/bin:/usr/bin:/bin";
 	s->step = GUEST_SPAWN_EXEC;
 	if (strchr(name, '/') || !name_len)
 		return name_len ? try_exec(s, name) : -ENOENT;
@@ -219,7 +221,7 @@ static _Noreturn void child_main(struct spawn *s, bool joined, int report)
 	struct report failed;
 	int r = child_prepare(s, joined);
 
-	if (r == 0 && s->text_fd < 0 && !hook_weak("closefds"))
+	if (r == 0 && !s->text_fd && !hook_weak("closefds"))
 		syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
 	if (r == 0 && s->landlock) {
 		s->step = GUEST_SPAWN_LANDLOCK;

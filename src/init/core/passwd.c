@@ -132,10 +132,9 @@ static bool is_member(char *members, const char *name)
 {
 	size_t n = strlen(name);
 
-	for (char *at = members; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+	for (char *at = members; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
 		if (!strncmp(at, name, n) && (at[n] == ',' || at[n] == 0))
 			return true;
-	}
 	return false;
 }
 

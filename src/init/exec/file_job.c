@@ -27,17 +27,13 @@ static const struct {
 static void run_worker(void *arg)
 {
 	const struct file_job *j = arg;
-	struct file_job_error out = { 0 };
 	struct err err = { 0 };
 
 	/* A closed pipe is reported as an error, not by a signal. */
 	signal(SIGPIPE, SIG_IGN);
 	if (operations[j->m.op].run(j, &err) == 0)
 		_exit(0);
-	out.sys = err.sys;
-	out.code = err.code;
-	memcpy(out.msg, err.msg, sizeof(out.msg));
-	(void)!write(FILE_JOB_ERROR_FD, &out, sizeof(out));
+	(void)!write(FILE_JOB_ERROR_FD, &err, sizeof(err));
 	_exit(1);
 }
 
@@ -49,7 +45,6 @@ static int launch_worker(struct process *r, const struct passwd_user *u, int fd,
 		.cwd = "",
 		.home = u->home,
 		.stdio = { null, null, null },
-		.text_fd = -1,
 		.worker = run_worker,
 		.arg = &job,
 		.keep = { fd, -1 },
@@ -101,7 +96,7 @@ int file_job_start(uint8_t conn, const void *msg, size_t len, int fd, struct age
 
 void file_job_ended(struct process *r)
 {
-	struct file_job_error e;
+	struct err e;
 	char *sentence = process_table_message(r);
 
 	sentence[0] = 0;

@@ -113,8 +113,6 @@ static int start_new(struct process *r, struct process_args *c, struct err *err)
 		.envp = c->envp,
 		.cwd = c->cwd,
 		.home = c->user.home,
-		.text_fd = -1,
-		.keep = { -1, -1 },
 		.tty = (c->m.flags & AGENT_PTY) != 0,
 		.bash = (c->m.flags & AGENT_BASH) != 0,
 		.or_sh = (c->m.flags & (AGENT_BASH | AGENT_OR_SH)) != 0,
@@ -125,8 +123,9 @@ static int start_new(struct process *r, struct process_args *c, struct err *err)
 	return process_launch_piped(r, 'x', &s, &c->m, err);
 }
 
+/* 1 if the record took the spare shell, 0 for a new process, -1. */
 static int start_in_record(struct process *r, struct process_args *c, int *fds, size_t nfds,
-			   uint32_t *used_spare_shell, struct err *err)
+			   struct err *err)
 {
 	const char *cwd = c->cwd[0] ? c->cwd : c->user.home;
 
@@ -136,8 +135,7 @@ static int start_in_record(struct process *r, struct process_args *c, int *fds, 
 	process_table_set_argv(r, c->strings, c->m.argc);
 	if (strlen(cwd) < INIT_CWD_SIZE)
 		memcpy(process_table_cwd(r), cwd, strlen(cwd) + 1);
-	*used_spare_shell = spare_shell_take(r, c);
-	return *used_spare_shell ? 0 : start_new(r, c, err);
+	return spare_shell_take(r, c) ? 1 : start_new(r, c, err);
 }
 
 int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
@@ -145,7 +143,7 @@ int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nf
 {
 	struct process_args c;
 	struct process *r;
-	uint32_t used_spare_shell = 0;
+	int used_spare_shell;
 
 	if (process_args_parse(&c, msg, len, err) < 0 || !(r = process_new(c.m.exec, err))) {
 		for (size_t i = 0; i < nfds; i++)
@@ -154,24 +152,24 @@ int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nf
 	}
 	if (c.m.flags & AGENT_ATTACHED)
 		r->attached = (uint16_t)(1u << conn);
-	if (start_in_record(r, &c, fds, nfds, &used_spare_shell, err) < 0) {
+	used_spare_shell = start_in_record(r, &c, fds, nfds, err);
+	if (used_spare_shell < 0) {
 		process_release(r);
 		return -1;
 	}
 	process_activate(r, c.m.timeout_ms);
 	*ret = (struct agent_started){ .exec = r->id,
 				       .pid = r->pid,
-				       .used_spare_shell = used_spare_shell };
+				       .used_spare_shell = (uint32_t)used_spare_shell };
 	return 0;
 }
 
 static bool is_ours(pid_t pid)
 {
-	for (struct process *r = NULL; (r = process_table_next(r));) {
+	for (struct process *r = NULL; (r = process_table_next(r));)
 		if ((r->has_subreaper && !r->subreaper_gone && r->subreaper == pid) ||
 		    (r->state == PROCESS_RUNNING && r->pid == pid))
 			return true;
-	}
 	return spare_shell_owns_pid(pid);
 }
 

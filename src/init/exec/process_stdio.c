@@ -8,13 +8,6 @@
 
 #include "init/core/passwd.h"
 
-static int open_null(void)
-{
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC | O_NOCTTY);
-
-	return fd < 0 ? -errno : fd;
-}
-
 /* Only our end is non-blocking: commands expect blocking pipes. */
 static int make_pipe(int *ours, int *theirs, bool we_read)
 {
@@ -51,12 +44,14 @@ static int open_tty(struct process *r, struct spawn *s, const struct agent_exec 
 
 static int open_streams(struct process *r, struct spawn *s, const struct agent_exec *m)
 {
-	int n;
+	int n = 0;
 
 	if (m->flags & AGENT_PTY)
 		return open_tty(r, s, m);
-	n = m->flags & AGENT_STDIN_OPEN ? make_pipe(&r->in.fd, &s->stdio[0], false)
-					: (s->stdio[0] = open_null());
+	if (m->flags & AGENT_STDIN_OPEN)
+		n = make_pipe(&r->in.fd, &s->stdio[0], false);
+	else if ((s->stdio[0] = open("/dev/null", O_RDWR | O_CLOEXEC | O_NOCTTY)) < 0)
+		n = -errno;
 	if (n < 0 || (n = make_pipe(&r->out[0].pipe, &s->stdio[1], true)) < 0)
 		return n;
 	if (m->flags & AGENT_MERGE)

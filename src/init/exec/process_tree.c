@@ -95,10 +95,9 @@ static bool is_below(const struct proc_list *l, pid_t pid, pid_t root)
 {
 	if (pid == root)
 		return true;
-	for (size_t i = 0; i < l->n; i++) {
+	for (size_t i = 0; i < l->n; i++)
 		if (l->procs[i].pid == pid)
 			return l->procs[i].below;
-	}
 	return false;
 }
 
@@ -125,10 +124,9 @@ static int signal_marked(const struct proc_list *l, int signo)
 {
 	int sent = 0;
 
-	for (size_t i = 0; i < l->n; i++) {
+	for (size_t i = 0; i < l->n; i++)
 		if (l->procs[i].below && kill(l->procs[i].pid, signo) == 0)
 			sent++;
-	}
 	return sent;
 }
 

@@ -32,19 +32,17 @@ static struct temp temps[INIT_TEMPS_MAX];
 
 static struct temp *find_free(void)
 {
-	for (int i = 0; i < INIT_TEMPS_MAX; i++) {
+	for (int i = 0; i < INIT_TEMPS_MAX; i++)
 		if (!temps[i].used)
 			return &temps[i];
-	}
 	return NULL;
 }
 
 static struct temp *find_temp(uint8_t conn, uint64_t token)
 {
-	for (int i = 0; i < INIT_TEMPS_MAX; i++) {
+	for (int i = 0; i < INIT_TEMPS_MAX; i++)
 		if (temps[i].used && temps[i].token == token && temps[i].conn == conn)
 			return &temps[i];
-	}
 	return NULL;
 }
 
@@ -210,8 +208,7 @@ int atomic_write_end(uint8_t conn, uint64_t token, bool commit, struct err *err)
 
 void atomic_write_forget_conn(uint8_t conn)
 {
-	for (int i = 0; i < INIT_TEMPS_MAX; i++) {
+	for (int i = 0; i < INIT_TEMPS_MAX; i++)
 		if (temps[i].used && temps[i].conn == conn)
 			end_temp(&temps[i]);
-	}
 }

@@ -94,10 +94,9 @@ static bool number(const char *field, size_t n, uint64_t *ret)
 		v = v << 3 | (uint64_t)(field[i] - '0');
 		digits = true;
 	}
-	for (; i < n; i++) {
+	for (; i < n; i++)
 		if (field[i] != ' ' && field[i] != 0)
 			return false;
-	}
 	*ret = v;
 	return digits || v == 0;
 }

@@ -117,16 +117,20 @@ static int open_below(struct unpack *u, int dir, const char *name, const char *w
 	return fd < 0 ? -errno : fd;
 }
 
-/* The directory of `path`. Creates missing directories, goes by descriptor and follows no link. */
-static int open_parent(struct unpack *u, const char *path, const char **ret_name)
+static const char *last_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	auto_close int dir = -1;
-	char whole[AGENT_PATH_MAX];
-	size_t len = slash ? (size_t)(slash - path) : 0, at = 0;
 
-	*ret_name = slash ? slash + 1 : path;
-	dir = openat(u->root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return slash ? slash + 1 : path;
+}
+
+/* The directory of `path`. Creates missing directories, goes by descriptor and follows no link. */
+static int open_parent(struct unpack *u, const char *path)
+{
+	auto_close int dir = openat(u->root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	size_t len = (size_t)(last_name(path) - path), at = 0;
+	char whole[AGENT_PATH_MAX];
+
 	if (dir < 0)
 		return -errno;
 	memcpy(whole, path, len);
@@ -149,17 +153,14 @@ static int open_parent(struct unpack *u, const char *path, const char **ret_name
 }
 
 /* Valid until the next call. */
-static int parent_of(struct unpack *u, const char *path, const char **ret_name)
+static int parent_of(struct unpack *u, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	size_t n = slash ? (size_t)(slash - path) : 0;
+	size_t n = (size_t)(last_name(path) - path);
 
-	if (u->parent >= 0 && strlen(u->parent_path) == n && !memcmp(u->parent_path, path, n)) {
-		*ret_name = slash ? slash + 1 : path;
+	if (u->parent >= 0 && strlen(u->parent_path) == n && !memcmp(u->parent_path, path, n))
 		return u->parent;
-	}
 	close_autop(&u->parent);
-	u->parent = open_parent(u, path, ret_name);
+	u->parent = open_parent(u, path);
 	memcpy(u->parent_path, path, n);
 	u->parent_path[n] = 0;
 	return u->parent;
@@ -319,7 +320,6 @@ static int put_symlink(struct unpack *u, int dir, const char *name, struct err *
 static int put_hardlink(struct unpack *u, int dir, const char *name, struct err *err)
 {
 	auto_close int target_dir = -1;
-	const char *target;
 
 	if (clean_path(u->e.link, "link to", err) < 0)
 		return -1;
@@ -327,12 +327,12 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 		return err_set(err, ERR_INVALID, "%.160s: link without a target", u->e.path);
 	if (!strcmp(u->e.link, u->e.path))
 		return 0;
-	target_dir = open_parent(u, u->e.link, &target);
+	target_dir = open_parent(u, u->e.link);
 	if (target_dir < 0)
 		return fail(err, -target_dir, u->e.link);
 	if (remove_existing(u, dir, name, err) < 0)
 		return -1;
-	if (linkat(target_dir, target, dir, name, 0) == 0)
+	if (linkat(target_dir, last_name(u->e.link), dir, name, 0) == 0)
 		return 0;
 	if (errno == ENOENT)
 		return err_set(err, ERR_INVALID, "%.100s: hard link to missing file %.100s",
@@ -395,7 +395,8 @@ static int put_entry(struct unpack *u, struct err *err)
 		return -1;
 	if (!u->e.path[0])
 		return 0;
-	dir = parent_of(u, u->e.path, &name);
+	name = last_name(u->e.path);
+	dir = parent_of(u, u->e.path);
 	if (dir < 0)
 		return fail(err, -dir, u->e.path);
 	if (is_mounted_over(u, dir, name))
@@ -432,9 +433,8 @@ static int apply_dir_attrs(struct unpack *u, struct err *err)
 {
 	for (struct dir_attrs *l = u->dir_attrs; l; l = l->next) {
 		struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, l->mtime };
-		const char *name;
-		auto_close int dir = open_parent(u, l->path, &name);
-		auto_close int fd = dir < 0 ? dir : dir_walk_open(dir, name);
+		auto_close int dir = open_parent(u, l->path);
+		auto_close int fd = dir < 0 ? dir : dir_walk_open(dir, last_name(l->path));
 
 		if (fd < 0)
 			continue; /* a later entry replaced it */

@@ -78,10 +78,9 @@ static const char *seen_before(const struct stat *st)
 	struct seen **bucket = &seen[(st->st_ino ^ st->st_dev) % LINK_BUCKETS], *s;
 	size_t n = strlen(path) + 1;
 
-	for (s = *bucket; s; s = s->next) {
+	for (s = *bucket; s; s = s->next)
 		if (s->ino == st->st_ino && s->dev == st->st_dev)
 			return s->path;
-	}
 	s = malloc(sizeof(*s) + n);
 	if (s) { /* without memory the content is written twice */
 		*s = (struct seen){ *bucket, st->st_dev, st->st_ino };
