@@ -285,19 +285,15 @@ pid_t guest_spawn_program(struct spawn *s)
 	int report[2];
 	pid_t pid;
 
-	s->step = s->error = 0;
-	if (pipe2(report, O_CLOEXEC) < 0) {
-		s->step = GUEST_SPAWN_CLONE;
-		s->error = errno;
-		return -1;
-	}
+	s->step = GUEST_SPAWN_CLONE;
+	s->error = 0;
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return s->error = errno, -1;
 	pid = guest_spawn_fork(s->cgroup_fd);
 	if (pid == 0)
 		child_main(s, !no_clone3, report[1]);
-	if (pid < 0) {
-		s->step = GUEST_SPAWN_CLONE;
+	if (pid < 0)
 		s->error = errno;
-	}
 	close(report[1]);
 	if (pid > 0)
 		wait_started(s, pid, report[0]);

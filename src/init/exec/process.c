@@ -21,7 +21,6 @@
 #include "init/exec/event_loop.h"
 #include "init/exec/output_pump.h"
 #include "init/exec/process_tree.h"
-#include "init/exec/subreaper.h"
 #include "init/exec/process_stdio.h"
 #include "init/exec/file_job.h"
 
@@ -55,7 +54,7 @@ int process_launch(struct process *r, char cgroup_prefix, struct spawn *s, struc
 		r->pid = s->worker ? guest_spawn_worker(s) : guest_spawn_program(s);
 	} else {
 		r->has_subreaper = true;
-		r->pid = subreaper_start(s, &r->subreaper, &r->subreaper_fd);
+		r->pid = process_tree_start(s, &r->subreaper, &r->subreaper_fd);
 	}
 	return r->pid < 0 ? guest_spawn_explain(s, err) : 0;
 }
@@ -123,7 +122,6 @@ static int start_new(struct process *r, struct process_args *c, struct err *err)
 	return process_launch_piped(r, 'x', &s, &c->m, err);
 }
 
-/* 1 if the record took the spare shell, 0 for a new process, -1. */
 static int start_in_record(struct process *r, struct process_args *c, int *fds, size_t nfds,
 			   struct err *err)
 {
@@ -135,33 +133,29 @@ static int start_in_record(struct process *r, struct process_args *c, int *fds, 
 	process_table_set_argv(r, c->strings, c->m.argc);
 	if (strlen(cwd) < INIT_CWD_SIZE)
 		memcpy(process_table_cwd(r), cwd, strlen(cwd) + 1);
-	return spare_shell_take(r, c) ? 1 : start_new(r, c, err);
+	r->used_spare_shell = spare_shell_take(r, c);
+	return r->used_spare_shell ? 0 : start_new(r, c, err);
 }
 
-int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
-		  struct agent_started *ret, struct err *err)
+struct process *process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
+			      struct err *err)
 {
 	struct process_args c;
 	struct process *r;
-	int used_spare_shell;
 
 	if (process_args_parse(&c, msg, len, err) < 0 || !(r = process_new(c.m.exec, err))) {
 		for (size_t i = 0; i < nfds; i++)
 			close(fds[i]);
-		return -1;
+		return NULL;
 	}
 	if (c.m.flags & AGENT_ATTACHED)
 		r->attached = (uint16_t)(1u << conn);
-	used_spare_shell = start_in_record(r, &c, fds, nfds, err);
-	if (used_spare_shell < 0) {
+	if (start_in_record(r, &c, fds, nfds, err) < 0) {
 		process_release(r);
-		return -1;
+		return NULL;
 	}
 	process_activate(r, c.m.timeout_ms);
-	*ret = (struct agent_started){ .exec = r->id,
-				       .pid = r->pid,
-				       .used_spare_shell = (uint32_t)used_spare_shell };
-	return 0;
+	return r;
 }
 
 static bool is_ours(pid_t pid)
@@ -329,7 +323,7 @@ void process_subreaper_ready(struct process *r)
 	struct subreaper_report rep;
 	int got;
 
-	if (r->subreaper_fd < 0 || (got = subreaper_read(r->subreaper_fd, &rep)) == 0)
+	if (r->subreaper_fd < 0 || (got = process_tree_read_report(r->subreaper_fd, &rep)) == 0)
 		return;
 	close_subreaper(r);
 	if (got == 1 && rep.kind == SUBREAPER_ENDED)

@@ -7,9 +7,9 @@
 #include "init/core/guest_spawn.h"
 #include "init/exec/process_table.h"
 
-/* AGENT_EXEC. Takes the descriptors in any case. */
-int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
-		  struct agent_started *ret, struct err *err);
+/* AGENT_EXEC. Takes the descriptors in any case. NULL on failure. */
+struct process *process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
+			      struct err *err);
 
 /* For commands and file jobs: a record with a new id; its process; then its timers and events. */
 struct process *process_new(uint64_t id, struct err *err);

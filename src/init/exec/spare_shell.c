@@ -26,7 +26,6 @@
 #include "init/exec/process.h"
 #include "init/core/guest_path.h"
 #include "init/exec/process_tree.h"
-#include "init/exec/subreaper.h"
 
 enum {
 	REQUEST_MAX = 64 * 1024, /* environment, directory and user */
