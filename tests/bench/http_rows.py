@@ -51,9 +51,9 @@ class Rows:
     def speed(self, key):
         return f"{GIGABYTE / self.r.median(key):.0f}" if self.r.median(key) else "-"
 
-    def faster(self, name, who, other, want, label=None):
-        """How fast `who` is beside another."""
-        return self.target(label or other, self.r.ratio(f"{name}/{other}/us", f"{name}/{who}/us"), ">=", want)
+    def faster(self, name, contender, other, want, label=None):
+        """The speed of `contender` relative to another."""
+        return self.target(label or other, self.r.ratio(f"{name}/{other}/us", f"{name}/{contender}/us"), ">=", want)
 
     def traffic(self):
         r, rows = self.r, []

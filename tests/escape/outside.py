@@ -405,10 +405,10 @@ def users(lodge, host, weaken):
     if "--user" not in lodge.options:
         return UNJUDGED, "lodge run has no option for the user"
     for user in ("65530", "65530:65530", "1000:65530", "4294967295", "-1", "65536"):
-        r = lodge.run(["--user", user], ["--who"], weaken)
+        r = lodge.run(["--user", user], ["--ids"], weaken)
         if r.code == 0:
             return broken(f"--user {user} was taken: {r.out.strip()}")
-    r = lodge.run(["--user", "0"], ["--who"], weaken)
+    r = lodge.run(["--user", "0"], ["--ids"], weaken)
     if r.code == 0 and not r.out.strip().endswith("caps 0"):
         return broken(f"--user 0 gives capabilities: {r.out.strip()}")
     return held

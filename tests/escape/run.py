@@ -217,7 +217,7 @@ def test_root_class(tap, lodge, host, checks):
     template = os.environ.get("ESCAPE_TEMPLATE")
     lodge.base = (["--template", template] if template else []) + ["--root"]
     host.write_facts(True)
-    r = lodge.run([], ["--who"])
+    r = lodge.run([], ["--ids"])
     if r.code != 0:
         tap.skip("root class", f"cannot start a sandbox with root inside: {r.why()}")
     else:
@@ -242,7 +242,7 @@ def main():
     host = Host(probe)
     try:
         lodge = Lodge(binary, host)
-        r = lodge.run([], ["--who"])
+        r = lodge.run([], ["--ids"])
         if r.code != 0:
             tap.bail(f"cannot start a sandbox: {r.why()}")
         test_user_class(tap, lodge, Lodge(os.path.abspath(hooks), host) if hooks else None, host,

@@ -19,10 +19,10 @@ static struct peer {
 	int fd;
 	char dir[TMP_NAME_SIZE], path[104], url[112];
 	const char *answers[PEER_ANSWERS]; /* one per connection; terminated by NULL */
-	size_t lengths[PEER_ANSWERS]; /* 0: of a text */
+	size_t lengths[PEER_ANSWERS]; /* 0: a string */
 	bool early; /* responds once the head has arrived */
 	size_t piece; /* bytes at a time; 0: all */
-	char *heard; /* of the last request */
+	char *heard; /* the last request */
 	size_t heard_len;
 	pthread_t thread;
 	bool done; /* its thread has ended */

@@ -44,7 +44,7 @@ static int ask(enum agent_type type, struct seen *s)
 	return agent_send(agent, type, NULL, 0, NULL, 0, on_answer, s, &err);
 }
 
-/* What lodge-init says. */
+/* Sends a message as lodge-init. */
 static void say_with(uint32_t type, uint32_t req, const void *body, size_t len, const int *fds,
 		     size_t nfds)
 {
@@ -67,7 +67,7 @@ static bool connection_is_over(void)
 	return agent_dispatch(agent, &err) < 0 && agent_is_closed(agent);
 }
 
-static void answers_find_their_requests(void)
+static void answers_are_matched_to_requests(void)
 {
 	struct agent_hello h = { .version = AGENT_VERSION };
 	struct seen a = { 0 }, b = { 0 };
@@ -84,7 +84,7 @@ static void answers_find_their_requests(void)
 	CHECK(a.calls == 1 && b.calls == 1);
 }
 
-static void a_refusal_is_an_error_with_its_sentence(void)
+static void a_refusal_is_an_error_with_its_message(void)
 {
 	struct {
 		struct agent_error e;
@@ -98,7 +98,7 @@ static void a_refusal_is_an_error_with_its_sentence(void)
 	say(AGENT_ERROR, 1, &m, sizeof(m.e) + strlen(m.text) + 1, -1);
 	CHECK(agent_dispatch(agent, &err) == 0);
 	CHECK(s.calls == 1 && s.err.code == ERR_NOT_FOUND && s.err.sys == 2);
-	CHECK_STR(s.err.msg, "no?[31m such"); /* nothing a terminal would obey */
+	CHECK_STR(s.err.msg, "no?[31m such"); /* control characters are removed */
 	finish();
 }
 
@@ -116,7 +116,7 @@ static void an_impossible_code_is_internal(void)
 	finish();
 }
 
-static void nonsense_ends_the_connection_and_everybody_hears_of_it(void)
+static void a_malformed_message_ends_the_connection_and_all_requests(void)
 {
 	struct seen s = { 0 }, e = { 0 };
 	struct err err;
@@ -133,7 +133,7 @@ static void nonsense_ends_the_connection_and_everybody_hears_of_it(void)
 	CHECK(s.calls == 1 && e.calls == 1);
 }
 
-static void an_answer_nobody_asked_for_ends_it(void)
+static void an_unknown_answer_ends_the_connection(void)
 {
 	begin();
 	say(AGENT_OK, 5, NULL, 0, -1);
@@ -141,7 +141,7 @@ static void an_answer_nobody_asked_for_ends_it(void)
 	finish();
 }
 
-static void a_second_answer_ends_it(void)
+static void a_second_answer_ends_the_connection(void)
 {
 	struct seen s = { 0 };
 
@@ -154,7 +154,7 @@ static void a_second_answer_ends_it(void)
 	finish();
 }
 
-static void a_request_of_ours_sent_back_ends_it(void)
+static void a_request_from_lodge_init_ends_the_connection(void)
 {
 	struct seen s = { 0 };
 
@@ -165,7 +165,7 @@ static void a_request_of_ours_sent_back_ends_it(void)
 	finish();
 }
 
-static void an_answer_without_request_number_ends_it(void)
+static void an_answer_without_request_number_ends_the_connection(void)
 {
 	begin();
 	say(AGENT_OK, 0, NULL, 0, -1);
@@ -173,7 +173,7 @@ static void an_answer_without_request_number_ends_it(void)
 	finish();
 }
 
-static void an_oversized_message_ends_it(void)
+static void an_oversized_message_ends_the_connection(void)
 {
 	static char big[64 * 1024];
 
@@ -200,7 +200,7 @@ static bool fd_is_accepted(int fd)
 	return ok;
 }
 
-static void only_files_and_directories_are_taken(void)
+static void only_files_and_directories_are_accepted(void)
 {
 	int p[2], sv[2];
 
@@ -226,7 +226,7 @@ static int make_log(off_t size, int seals)
 	return fd;
 }
 
-/* Whether a LOGR with these descriptors is believed; they are closed. */
+/* Whether a LOGR with these descriptors is accepted; they are closed. */
 static bool logs_are_accepted(uint64_t log_bytes, uint32_t flags, int a, int b)
 {
 	struct agent_logs l = { .proc = { .exec = 1,
@@ -261,7 +261,7 @@ static int good_log(void)
 	return make_log(AGENT_LOG_HEAD + RING, sealed);
 }
 
-static void logs_are_sealed_files_of_their_size(void)
+static void logs_must_be_sealed_files_of_their_size(void)
 {
 	const off_t size = AGENT_LOG_HEAD + RING;
 
@@ -276,7 +276,7 @@ static void logs_are_sealed_files_of_their_size(void)
 	CHECK(!logs_are_accepted(RING, 0, make_log(size, F_SEAL_GROW | F_SEAL_SHRINK), good_log()));
 }
 
-static void logs_are_all_there_or_none(void)
+static void logs_must_be_complete(void)
 {
 	CHECK(!logs_are_accepted(RING, 0, good_log(), -1));
 	CHECK(!logs_are_accepted(RING, 0, -1, -1));
@@ -285,13 +285,14 @@ static void logs_are_all_there_or_none(void)
 	CHECK(!logs_are_accepted(RING - 1, 0, good_log(), good_log()));
 }
 
-static void what_is_no_log_is_refused(void)
+static void other_files_are_refused_as_logs(void)
 {
 	char path[TMP_NAME_SIZE];
 	int p[2], sv[2], file = mkostemp(tmp_name(path, "lodge-log"), O_CLOEXEC);
 
 	CHECK(file >= 0 && unlink(path) == 0 && ftruncate(file, AGENT_LOG_HEAD + RING) == 0);
-	CHECK(!logs_are_accepted(RING, AGENT_MERGE, file, -1)); /* may be cut while it is read */
+	CHECK(!logs_are_accepted(RING, AGENT_MERGE, file,
+				 -1)); /* it could be truncated while it is read */
 	CHECK(pipe(p) == 0 && !logs_are_accepted(RING, AGENT_MERGE, p[0], -1));
 	close(p[1]);
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sv) == 0 &&
@@ -302,7 +303,7 @@ static void what_is_no_log_is_refused(void)
 	CHECK(!logs_are_accepted(RING, AGENT_MERGE, memfd_create("log", MFD_CLOEXEC), -1));
 }
 
-static void descriptors_nobody_takes_are_closed(void)
+static void unused_descriptors_are_closed(void)
 {
 	struct agent_token t = { 1 };
 	struct seen s = { .fd = -1 };
@@ -322,7 +323,7 @@ static void descriptors_nobody_takes_are_closed(void)
 	close(after);
 }
 
-/* ---- the table of commands ------------------------------------------------------------------- */
+/* ---- the list of commands -------------------------------------------------------------------- */
 
 struct walk {
 	uint64_t sum;
@@ -348,7 +349,7 @@ static void say_procs(int n)
 	}
 }
 
-static void a_list_is_walked_after_its_end(void)
+static void a_list_is_delivered_when_complete(void)
 {
 	struct walk w = { 0 };
 	struct err err;
@@ -366,7 +367,7 @@ static void a_list_is_walked_after_its_end(void)
 	finish();
 }
 
-static void a_list_that_breaks_off_is_no_list(void)
+static void an_incomplete_list_is_discarded(void)
 {
 	struct walk w = { 0 };
 	struct err err;
@@ -379,7 +380,7 @@ static void a_list_that_breaks_off_is_no_list(void)
 	finish();
 }
 
-static void a_list_has_an_end(void)
+static void too_long_a_list_ends_the_connection(void)
 {
 	struct walk w = { 0 };
 	struct err err;
@@ -393,9 +394,9 @@ static void a_list_has_an_end(void)
 	finish();
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- request numbers ------------------------------------------------------------------------- */
 
-static void numbers_of_side_connections_are_apart(void)
+static void side_connections_have_their_own_numbers(void)
 {
 	struct agent_hello h = { .version = AGENT_VERSION, .last_exec = 41 };
 	struct err err;
@@ -404,7 +405,7 @@ static void numbers_of_side_connections_are_apart(void)
 	CHECK(agent_next_exec(agent) == 1);
 	say(AGENT_HELLOR, 1, &h, sizeof(h), -1);
 	CHECK(agent_hello(agent, NULL, &err) == 0 && agent_next_exec(agent) == 42);
-	agent_number_from(agent, 7); /* never back */
+	agent_number_from(agent, 7); /* numbers never decrease */
 	CHECK(agent_next_exec(agent) == 43);
 	agent_number_from(agent, agent_side_base(5));
 	CHECK(agent_next_exec(agent) == 6 * AGENT_SIDE_EXEC + 1);
@@ -432,7 +433,7 @@ static void one_handle_per_command(void)
 	CHECK(a.calls == 0 && b.calls == 1);
 }
 
-static void a_descriptor_where_none_belongs_ends_it(void)
+static void an_unexpected_descriptor_ends_the_connection(void)
 {
 	struct seen s = { 0 };
 	int fd = open("/", O_RDONLY);
@@ -456,7 +457,7 @@ static void events_go_to_their_listener_only(void)
 	agent_listen(agent, 4, on_event, &four, &err);
 	say(AGENT_OUTPUT, 0, &p, sizeof(p), -1);
 	p.exec = 99;
-	say(AGENT_OUTPUT, 0, &p, sizeof(p), -1); /* given up meanwhile: not an error */
+	say(AGENT_OUTPUT, 0, &p, sizeof(p), -1); /* the listener is gone meanwhile: not an error */
 	CHECK(agent_dispatch(agent, &err) == 0);
 	CHECK(three.calls == 1 && four.calls == 0);
 	agent_unlisten(agent, 3);
@@ -467,7 +468,7 @@ static void events_go_to_their_listener_only(void)
 	CHECK(three.calls == 1 && four.calls == 1);
 }
 
-static void a_cancelled_request_is_answered_into_the_void(void)
+static void the_answer_of_a_cancelled_request_is_dropped(void)
 {
 	struct seen s = { 0 };
 	struct err err;
@@ -481,7 +482,7 @@ static void a_cancelled_request_is_answered_into_the_void(void)
 	CHECK(s.calls == 0);
 }
 
-static void the_end_of_the_peer_is_told(void)
+static void the_end_of_the_peer_is_reported(void)
 {
 	struct seen s = { 0 };
 	struct err err;
@@ -494,7 +495,7 @@ static void the_end_of_the_peer_is_told(void)
 	finish();
 }
 
-static void too_long_a_request_is_refused_here(void)
+static void too_long_a_request_is_not_sent(void)
 {
 	static char data[AGENT_MSG_MAX];
 	struct agent_part part = { data, sizeof(data) };
@@ -508,29 +509,29 @@ static void too_long_a_request_is_refused_here(void)
 
 int main(void)
 {
-	RUN(answers_find_their_requests);
-	RUN(a_refusal_is_an_error_with_its_sentence);
+	RUN(answers_are_matched_to_requests);
+	RUN(a_refusal_is_an_error_with_its_message);
 	RUN(an_impossible_code_is_internal);
-	RUN(nonsense_ends_the_connection_and_everybody_hears_of_it);
-	RUN(an_answer_nobody_asked_for_ends_it);
-	RUN(a_second_answer_ends_it);
-	RUN(a_request_of_ours_sent_back_ends_it);
-	RUN(an_answer_without_request_number_ends_it);
-	RUN(an_oversized_message_ends_it);
-	RUN(only_files_and_directories_are_taken);
-	RUN(a_descriptor_where_none_belongs_ends_it);
-	RUN(logs_are_sealed_files_of_their_size);
-	RUN(logs_are_all_there_or_none);
-	RUN(what_is_no_log_is_refused);
-	RUN(descriptors_nobody_takes_are_closed);
-	RUN(a_list_is_walked_after_its_end);
-	RUN(a_list_that_breaks_off_is_no_list);
-	RUN(a_list_has_an_end);
-	RUN(numbers_of_side_connections_are_apart);
+	RUN(a_malformed_message_ends_the_connection_and_all_requests);
+	RUN(an_unknown_answer_ends_the_connection);
+	RUN(a_second_answer_ends_the_connection);
+	RUN(a_request_from_lodge_init_ends_the_connection);
+	RUN(an_answer_without_request_number_ends_the_connection);
+	RUN(an_oversized_message_ends_the_connection);
+	RUN(only_files_and_directories_are_accepted);
+	RUN(an_unexpected_descriptor_ends_the_connection);
+	RUN(logs_must_be_sealed_files_of_their_size);
+	RUN(logs_must_be_complete);
+	RUN(other_files_are_refused_as_logs);
+	RUN(unused_descriptors_are_closed);
+	RUN(a_list_is_delivered_when_complete);
+	RUN(an_incomplete_list_is_discarded);
+	RUN(too_long_a_list_ends_the_connection);
+	RUN(side_connections_have_their_own_numbers);
 	RUN(one_handle_per_command);
 	RUN(events_go_to_their_listener_only);
-	RUN(a_cancelled_request_is_answered_into_the_void);
-	RUN(the_end_of_the_peer_is_told);
-	RUN(too_long_a_request_is_refused_here);
+	RUN(the_answer_of_a_cancelled_request_is_dropped);
+	RUN(the_end_of_the_peer_is_reported);
+	RUN(too_long_a_request_is_not_sent);
 	return tap_done();
 }

@@ -16,7 +16,7 @@ static int other = -1;
 static struct err err;
 static struct client_ws_message m;
 
-/* ---- the other side -------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 static const char *lie; /* instead of the correct response */
 
@@ -89,7 +89,7 @@ static int next(void)
 	return r;
 }
 
-/* One frame of the client's, without its mask. */
+/* One frame of the client, unmasked. */
 static ssize_t heard(unsigned *op, char *to, size_t size)
 {
 	unsigned char head[14], *mask;
@@ -119,7 +119,7 @@ static ssize_t heard(unsigned *op, char *to, size_t size)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void sums_are_those_of_others(void)
+static void hashes_match_known_values(void)
 {
 	unsigned char ours[SHA1_SIZE], theirs[EVP_MAX_MD_SIZE];
 	char text[300];
@@ -132,7 +132,7 @@ static void sums_are_those_of_others(void)
 	}
 }
 
-static void a_socket_is_opened_and_spoken_over(void)
+static void a_socket_is_opened_and_used(void)
 {
 	unsigned op;
 	char buf[16];
@@ -149,7 +149,7 @@ static void a_socket_is_opened_and_spoken_over(void)
 	finish();
 }
 
-static void who_does_not_know_the_answer_is_no_socket(void)
+static void a_wrong_handshake_is_refused(void)
 {
 	lie = "AAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 	CHECK(!begin() && err.code == ERR_UNAVAILABLE);
@@ -157,7 +157,7 @@ static void who_does_not_know_the_answer_is_no_socket(void)
 	finish();
 }
 
-static void messages_come_in_pieces_with_pings_between(void)
+static void fragmented_messages_may_contain_pings(void)
 {
 	unsigned op;
 	char buf[16];
@@ -179,7 +179,7 @@ static void messages_come_in_pieces_with_pings_between(void)
 	finish();
 }
 
-static void long_messages_go_both_ways(void)
+static void long_messages_are_sent_and_received(void)
 {
 	static char big[200000], back[200000];
 	unsigned char head[10] = { 0x82, 127, 0, 0, 0, 0, 0, 3, 0x0d, 0x40 };
@@ -199,7 +199,7 @@ static void long_messages_go_both_ways(void)
 	finish();
 }
 
-static void the_end_has_a_code_and_a_reason(void)
+static void a_close_has_a_code_and_a_reason(void)
 {
 	unsigned op;
 	char buf[16];
@@ -218,7 +218,7 @@ static void the_end_has_a_code_and_a_reason(void)
 	finish();
 }
 
-static void frames_that_no_server_sends_are_refused(void)
+static void invalid_frames_are_refused(void)
 {
 	static const struct {
 		const char *bytes;
@@ -229,9 +229,9 @@ static void frames_that_no_server_sends_are_refused(void)
 		{ "\x80\x01x", 3 }, /* continues no message */
 		{ "\x83\x01x", 3 }, /* unknown */
 		{ "\x8b\x01x", 3 },
-		{ "\x09\x01x", 3 }, /* a ping in pieces */
+		{ "\x09\x01x", 3 }, /* a fragmented ping */
 		{ "\x89\x7e\x01\x00", 4 }, /* a long one */
-		{ "\x81\x01\xff", 3 }, /* no text */
+		{ "\x81\x01\xff", 3 }, /* not UTF-8 */
 		{ "\x88\x01x", 3 }, /* half a code */
 		{ "\x82\x7f\x00\x00\x00\x01\x00\x00\x00\x00", 10 }, /* 4 GiB */
 		{ "\x82\x7f\xff\xff\xff\xff\xff\xff\xff\xff", 10 },
@@ -247,12 +247,12 @@ static void frames_that_no_server_sends_are_refused(void)
 
 int main(void)
 {
-	RUN(sums_are_those_of_others);
-	RUN(a_socket_is_opened_and_spoken_over);
-	RUN(who_does_not_know_the_answer_is_no_socket);
-	RUN(messages_come_in_pieces_with_pings_between);
-	RUN(long_messages_go_both_ways);
-	RUN(the_end_has_a_code_and_a_reason);
-	RUN(frames_that_no_server_sends_are_refused);
+	RUN(hashes_match_known_values);
+	RUN(a_socket_is_opened_and_used);
+	RUN(a_wrong_handshake_is_refused);
+	RUN(fragmented_messages_may_contain_pings);
+	RUN(long_messages_are_sent_and_received);
+	RUN(a_close_has_a_code_and_a_reason);
+	RUN(invalid_frames_are_refused);
 	return tap_done();
 }

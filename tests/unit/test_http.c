@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests and answers: what the handler sees, bodies both ways, other protocols, the end. */
+/* Requests and responses: what the handler sees, bodies in both directions, upgrades, the end. */
 #include "http/server.h"
 #include "http_client.h"
 #include "tmp_name.h"
@@ -15,8 +15,7 @@ static atomic_int contexts, handed; /* from admit() to the handler */
 static atomic_bool go_on;
 static atomic_long read_bytes;
 
-/* ---- the handler: does what the path says ------------------------------------------------------
- */
+/* ---- the handler does what the path says ---------------------------------------------------- */
 
 static void echo(struct http_request *rq)
 {
@@ -190,13 +189,13 @@ static void plain(void)
 	CHECK_STR(a.body, "GET /show%20/. a=1/ x;b=; yes 127.0.0.1");
 	CHECK(strstr(a.head, "X-Request-Id: id-1.2_3\r\n"));
 	CHECK(strstr(a.head, "Content-Type: text/plain\r\n"));
-	/* the same connection; an id that is none is replaced */
+	/* the same connection; an invalid id is replaced */
 	CHECK(say(fd, "POST /echo HTTP/1.1\r\n" HOST
 		      "X-Request-Id: a b\r\nContent-Length: 5\r\n\r\nhello"));
 	CHECK(hear(fd, &a) && a.status == 200);
 	CHECK_STR(a.body, "hello");
 	CHECK(strstr(a.head, "X-Request-Id: ") && !strstr(a.head, "a b"));
-	/* no answer is one too */
+	/* a handler without a response gets one */
 	CHECK(say(fd, "GET /none HTTP/1.1\r\n" HOST "\r\n") && hear(fd, &a) && a.status == 500);
 	CHECK_STR(a.body, "{\"error\":{\"code\":\"INTERNAL\",\"message\":\"the "
 			  "handler sent no response\",\"retryable\":false,\"details\":{}}}");
@@ -251,7 +250,7 @@ static void expect(void)
 		      "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"));
 	CHECK(read_head(fd, &a) && a.status == 100);
 	CHECK(say(fd, "hi") && hear(fd, &a) && a.status == 200 && !strcmp(a.body, "hi"));
-	/* who does not want the body does not ask for it */
+	/* a handler that does not need the body does not request it */
 	CHECK(say(fd, "POST /unread HTTP/1.1\r\n" HOST
 		      "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"));
 	CHECK(hear(fd, &a) && a.status == 404 && is_closed(fd));
@@ -265,15 +264,15 @@ static void unread(void)
 	struct answer a = { .status = 0 };
 	int fd = dial(), was;
 
-	/* a small body is read over, and the connection goes on */
+	/* a small body is skipped, and the connection continues */
 	CHECK(say(fd, "POST /unread HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nbody"));
 	CHECK(hear(fd, &a) && a.status == 404);
 	CHECK(say(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && hear(fd, &a) && a.status == 206);
-	/* a large one is not waited for */
+	/* a large one closes the connection */
 	CHECK(say(fd, "POST /unread HTTP/1.1\r\n" HOST "Content-Length: 40000000\r\n\r\nbody"));
 	CHECK(hear(fd, &a) && a.status == 404 && is_closed(fd));
 	close(fd);
-	/* the refused do not even get so far */
+	/* a refused request does not reach the handler */
 	fd = dial();
 	was = began;
 	CHECK(say(fd, "POST /denied HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\n"));
@@ -301,7 +300,7 @@ static void upload_waits(void)
 
 		sent += n > 0 ? (size_t)n : 0;
 	}
-	/* The handler took one piece; the rest is in the kernel and in one small buffer. */
+	/* The handler read one piece; the rest is in the kernel and in one small buffer. */
 	CHECK(EVENTUALLY(read_bytes > 0));
 	CHECK(sent < 32000000 && read_bytes <= 8192);
 	go_on = true;
@@ -342,7 +341,7 @@ static void download(void)
 
 	wrote = 0;
 	CHECK(say(fd, "GET /stream?n=67108864 HTTP/1.1\r\n" HOST "\r\n"));
-	/* who does not read stops the handler */
+	/* a reader that stops blocks the handler */
 	CHECK(EVENTUALLY(wrote > 0));
 	do {
 		before = wrote;
@@ -371,8 +370,8 @@ static const char *const say_then_close[] = {
 	"GET /upgrade HTTP/1.1\r\n" HOST "Connection: Upgrade\r\nUpgrade: echo\r\n\r\nab",
 };
 
-/* At each place of a request, the caller hangs up; the handler ends and nothing is left. */
-static void vanish(void)
+/* The client disconnects at each stage of a request; the handler ends and nothing is left. */
+static void disconnect(void)
 {
 	for (size_t i = 0; i < sizeof(say_then_close) / sizeof(say_then_close[0]); i++) {
 		for (int late = 0; late < 2; late++) {
@@ -387,7 +386,7 @@ static void vanish(void)
 	}
 }
 
-/* The same by many at once, at any moment, having read something or not. */
+/* Many clients disconnect at once, at any time, with or without reading. */
 static void *storm_one(void *arg)
 {
 	unsigned seed = *(unsigned *)arg, n = sizeof(say_then_close) / sizeof(say_then_close[0]);
@@ -463,7 +462,7 @@ static void unix_socket(void)
 	CHECK(fd >= 0 && say(fd, "GET /show%20/. HTTP/1.1\r\n" HOST "\r\n") && hear(fd, &a));
 	CHECK_STR(a.body, "GET /show%20/.  - unix");
 	close(fd);
-	/* one who is alive keeps it, one who is not does not */
+	/* a running server keeps its socket, a stale one is replaced */
 	CHECK(!http_server_new(&opts, &other, &err));
 	CHECK(http_server_listen(other, address, 0600, NULL, 0, &err) && err.code == ERR_CONFLICT);
 	stop();
@@ -507,8 +506,8 @@ static void draining(void)
 	free(a.body);
 }
 
-/* The server ends while a handler of each kind is at work. */
-static void ends_all(void)
+/* The server ends while a handler of each kind is running. */
+static void server_end_stops_handlers(void)
 {
 	static const char *const busy[] = {
 		"GET /stream?n=100000000 HTTP/1.1\r\n" HOST "\r\n",
@@ -550,11 +549,11 @@ int main(void)
 	RUN(upload_waits);
 	RUN(upload_chunked);
 	RUN(download);
-	RUN(vanish);
+	RUN(disconnect);
 	RUN(storm);
 	RUN(upgraded);
 	RUN(unix_socket);
 	RUN(draining);
-	RUN(ends_all);
+	RUN(server_end_stops_handlers);
 	return tap_done();
 }

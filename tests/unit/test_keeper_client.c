@@ -95,7 +95,7 @@ static void replies_come_in_order(void)
 	finish();
 }
 
-static void bad_requests_are_not_even_sent(void)
+static void invalid_requests_are_not_sent(void)
 {
 	struct seen s = { 0 };
 	char byte;
@@ -108,7 +108,7 @@ static void bad_requests_are_not_even_sent(void)
 	CHECK(s.calls == 0);
 }
 
-static void a_list_goes_on_until_the_empty_id(void)
+static void a_list_ends_with_an_empty_id(void)
 {
 	struct keeper_reply one = reply(KEEPER_LIST, "one"), end = reply(KEEPER_LIST, NULL);
 	struct seen s = { 0 };
@@ -138,13 +138,13 @@ static bool is_refused(struct keeper_reply r, int fd)
 	return over && s.calls == 1 && s.err.code;
 }
 
-static void replies_that_do_not_fit_end_the_connection(void)
+static void unexpected_replies_end_the_connection(void)
 {
 	struct keeper_reply r = reply(KEEPER_CONNECT, "box");
 	int sv[2], file = open("/", O_RDONLY);
 
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv) == 0);
-	CHECK(is_refused(r, -1)); /* success, but nothing to talk to */
+	CHECK(is_refused(r, -1)); /* success without a socket */
 	CHECK(is_refused(r, file));
 	r.op = KEEPER_HELLO;
 	CHECK(is_refused(r, sv[0]));
@@ -158,7 +158,7 @@ static void replies_that_do_not_fit_end_the_connection(void)
 	CHECK(is_refused(r, -1));
 	r = reply(KEEPER_CONNECT, "box");
 	r.code = ERR_DENIED;
-	CHECK(is_refused(r, sv[0])); /* a refusal that brings a descriptor */
+	CHECK(is_refused(r, sv[0])); /* an error with a descriptor */
 	memset(r.msg, 'x', sizeof(r.msg));
 	CHECK(is_refused(r, -1));
 	r = reply(KEEPER_CONNECT, "box");
@@ -200,7 +200,7 @@ static void a_good_connection_is_handed_over(void)
 	finish();
 }
 
-static void a_refusal_keeps_its_words(void)
+static void an_error_keeps_its_message(void)
 {
 	struct keeper_request req = keeper_client_request(KEEPER_FREEZE, "a");
 	struct keeper_reply r = reply(KEEPER_FREEZE, "a");
@@ -217,7 +217,7 @@ static void a_refusal_keeps_its_words(void)
 	finish();
 }
 
-static void waiting_callbacks_hear_of_the_end(void)
+static void waiting_callbacks_are_called_at_the_end(void)
 {
 	struct seen s = { 0 };
 
@@ -233,7 +233,7 @@ static void waiting_callbacks_hear_of_the_end(void)
 	CHECK(s.calls == 2);
 }
 
-static void a_missing_keeper_is_told(void)
+static void a_missing_keeper_is_reported(void)
 {
 	struct keeper_client_opts how = { .program = "/no/such/keeper", .home = "/tmp" };
 	struct keeper_client *k = NULL;
@@ -245,7 +245,7 @@ static void a_missing_keeper_is_told(void)
 	CHECK(keeper_client_spawn(&how, &k, &err) == -1 && err.code == ERR_INVALID);
 }
 
-static void a_keeper_that_dies_at_once_is_told(void)
+static void a_keeper_that_dies_at_once_is_reported(void)
 {
 	struct keeper_client_opts how = { .program = "/bin/false", .home = "/tmp" };
 	struct keeper_client *k = NULL;
@@ -261,14 +261,14 @@ static void a_keeper_that_dies_at_once_is_told(void)
 int main(void)
 {
 	RUN(replies_come_in_order);
-	RUN(bad_requests_are_not_even_sent);
-	RUN(a_list_goes_on_until_the_empty_id);
-	RUN(replies_that_do_not_fit_end_the_connection);
+	RUN(invalid_requests_are_not_sent);
+	RUN(a_list_ends_with_an_empty_id);
+	RUN(unexpected_replies_end_the_connection);
 	RUN(an_unasked_reply_ends_the_connection);
 	RUN(a_good_connection_is_handed_over);
-	RUN(a_refusal_keeps_its_words);
-	RUN(waiting_callbacks_hear_of_the_end);
-	RUN(a_missing_keeper_is_told);
-	RUN(a_keeper_that_dies_at_once_is_told);
+	RUN(an_error_keeps_its_message);
+	RUN(waiting_callbacks_are_called_at_the_end);
+	RUN(a_missing_keeper_is_reported);
+	RUN(a_keeper_that_dies_at_once_is_reported);
 	return tap_done();
 }
