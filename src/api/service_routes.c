@@ -154,14 +154,12 @@ int service_get_index(struct api_call *c, struct err *err)
 	http_set_header(c->rq, "Vary", "Accept, Origin");
 	if (accept && strstr(accept, "text/html"))
 		return get_index_page(c);
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "name", "lodge");
 	json_out_str(&j, "version", c->api->opts.version);
 	json_out_str(&j, "docs", "/docs");
 	json_out_str(&j, "openapi", "/openapi.json");
 	json_out_str(&j, "health", "/health");
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -285,8 +283,7 @@ int service_get_health(struct api_call *c, struct err *err)
 	engine_health(c->engine, &h);
 	capacity_get_report(c->engine, &f);
 	reason = why_not_ready(c->api, &h);
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "status", health_status(c->engine, &h));
 	json_out_str(&j, "reason", reason);
 	json_out_str(&j, "version", c->api->opts.version);
@@ -302,7 +299,6 @@ int service_get_health(struct api_call *c, struct err *err)
 	put_last_error(&j, c->api);
 	put_service(&j, c->api, &f);
 	json_out_str(&j, "policy_enforcement", shell_can_enforce() ? "landlock" : "none");
-	json_out_end(&j);
 	return api_reply(c, reason ? 503 : 200, &j, err);
 }
 
@@ -315,10 +311,8 @@ int service_get_ready(struct api_call *c, struct err *err)
 
 	engine_health(c->engine, &h);
 	ready = !why_not_ready(c->api, &h);
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_bool(&j, "ready", ready);
-	json_out_end(&j);
 	return api_reply(c, ready ? 200 : 503, &j, err);
 }
 

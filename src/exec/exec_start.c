@@ -149,7 +149,7 @@ static int claim_key(struct exec_record *c, const char *key, char first[STORE_ID
 	WITH_STORE(c->engine, st)
 	r = store_once_claim(st, &o, &was, err);
 	if (r == 0) {
-		hook_crash("run:claimed");
+		hook_crash("exec:claimed");
 		return 0;
 	}
 	if (err->code != ERR_CONFLICT)
@@ -303,7 +303,7 @@ static struct exec_handle *try_launch(struct exec_launch *s, struct err *err)
 	if (!x)
 		err_sys(err, ENOMEM, "command");
 	if (x && may_begin(s, c, err) && begin_exec(c, s, x, err) == 0) {
-		hook_crash("run:begun");
+		hook_crash("exec:begun");
 		x->created = true;
 		return x;
 	}
@@ -358,7 +358,7 @@ static int add_row(struct exec_record *c, struct err *err)
 	memcpy(rec.session, c->rec.session, sizeof(rec.session));
 	WITH_STORE_RELAXED(c->engine, st) /* after a power loss the command is gone too */
 	r = store_exec_record(st, &rec, err);
-	hook_crash("run:recorded");
+	hook_crash("exec:recorded");
 	exec_record_lock(c);
 	c->rec.seq = rec.seq;
 	if (r < 0)

@@ -196,7 +196,7 @@ static void record_end(struct engine *e, struct exec_handle *own)
 	exec_record_unlock(c);
 	if (there) {
 		kept = exec_output_save(c, &err) == 0;
-		hook_crash("run:saved");
+		hook_crash("exec:saved");
 		exec_record_lock(c);
 		c->rec.truncated |= !kept;
 		rec = c->rec;
@@ -204,7 +204,7 @@ static void record_end(struct engine *e, struct exec_handle *own)
 		WITH_STORE_RELAXED(e, st)
 		r = store_exec_finish(st, &rec, &err);
 		known = r == 0 || err.code == ERR_CONFLICT || err.code == ERR_NOT_FOUND;
-		hook_crash("run:finished");
+		hook_crash("exec:finished");
 	}
 	if (!known) { /* tried again; the next engine finds it with lodge-init */
 		pthread_mutex_lock(&e->workers.mutex);
@@ -329,7 +329,7 @@ void exec_record_end(struct exec_record *c, enum exec_state state)
 	c->machine->nexecs--;
 	notify_handles(c);
 	pthread_cond_broadcast(&c->machine->changed);
-	hook_crash("run:ended");
+	hook_crash("exec:ended");
 	if (c->row != EXEC_ROW_PENDING)
 		queue_write(c);
 }

@@ -100,7 +100,7 @@ static bool evict(struct engine *e, const char *id)
 		return reconcile_session(n, &ignored) == 0 && !n->machine;
 	if (session_is_working(n))
 		return false;
-	hook_crash("room:away");
+	hook_crash("capacity:evict");
 	return hibernate_session(n, &why, &ignored) == 0;
 }
 

@@ -74,7 +74,7 @@ int destroy_session(struct session *n, const struct session_cause_opts *why, str
 
 	if (n->rec.state != SESSION_DESTROYING && bury(n, why, err) < 0)
 		return -1;
-	hook_crash("destroy:buried");
+	hook_crash("destroy:recorded");
 	/* from here on it counts as destroyed; the timers finish what fails now */
 	(void)destroy_finish(n, &later);
 	return 0;

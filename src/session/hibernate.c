@@ -182,19 +182,19 @@ int hibernate_finish(struct session *n, const struct session_cause_opts *why, st
 		session_charge_cpu(n);
 	if (keeper_conn_stop(n->engine, sandbox, err) < 0)
 		return -1;
-	hook_crash("sleep:stopped");
+	hook_crash("hibernate:stopped");
 	if (end_execs(n, err) < 0)
 		return -1;
 	session_end_machine(n);
 	if (keeper_conn_seal(n->engine, sandbox, sandbox, &whole, err) < 0)
 		return err->code == ERR_NOT_FOUND ? recover_files(n, err) : -1;
-	hook_crash("sleep:sealed");
+	hook_crash("hibernate:sealed");
 	if (record_layer(n, whole, err) < 0)
 		return -1;
-	hook_crash("sleep:layered");
+	hook_crash("hibernate:layered");
 	if (session_transition(n, SESSION_SEALED, why, set_layer, sandbox, err) < 0)
 		return -1;
-	hook_crash("sleep:done");
+	hook_crash("hibernate:done");
 	layers_sync(n->engine, sandbox);
 	return 0;
 }
@@ -208,7 +208,7 @@ int hibernate_session(struct session *n, const struct session_cause_opts *why, s
 		(void)machine_wait_idle(n->machine, QUIET_WAIT_MS);
 	if (session_transition(n, SESSION_EVENT_HIBERNATE, why, NULL, NULL, err) < 0)
 		return -1;
-	hook_crash("sleep:noted");
+	hook_crash("hibernate:recorded");
 	if (hibernate_finish(n, why, err) == 0)
 		return 0;
 	/* a sandbox that could not be stopped stays; a stopped one is sealed by the next

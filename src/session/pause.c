@@ -45,7 +45,7 @@ int session_pause(struct engine *e, const struct caller *caller, const struct se
 		return err_set(err, ERR_CONFLICT, "session %s: files are being transferred", n->id);
 	if (set_paused(n, true, caller->actor, err) < 0)
 		return -1;
-	hook_crash("pause:noted");
+	hook_crash("pause:recorded");
 	if (session_set_frozen(n, true, err) < 0) {
 		/* only what runs for certain is not paused: a keeper that died had frozen it,
 		 * perhaps */

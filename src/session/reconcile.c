@@ -48,7 +48,7 @@ static int put_back_files(struct session *n, struct err *err)
 	if (has_layer)
 		return keeper_conn_destroy(n->engine, n->rec.sandbox, err);
 	r = keeper_conn_seal(n->engine, n->rec.sandbox, n->rec.layer, &whole, err);
-	hook_crash("settle:sealed");
+	hook_crash("reconcile:sealed");
 	return r < 0 && err->code != ERR_NOT_FOUND ? -1 : 0;
 }
 
@@ -59,7 +59,7 @@ int reconcile_undo_start(struct session *n, struct err *err)
 		return put_back_files(n, err);
 	if (keeper_conn_destroy(n->engine, n->rec.sandbox, err) < 0)
 		return -1;
-	hook_crash("settle:destroyed");
+	hook_crash("reconcile:destroyed");
 	return 0;
 }
 

@@ -126,7 +126,7 @@ static int start(struct session *n, struct resume_result *ret, struct err *err)
 	template_init(&t);
 	if (find_stack(n, &stack, err) < 0 || make_sandbox(n, &stack, &t, &sb, err) < 0)
 		return -1;
-	hook_crash("wake:made");
+	hook_crash("resume:made");
 	ret->source = source_of(n, sandbox_source(sb));
 	ret->ready_us = sandbox_ready_us(sb);
 	if (connect_machine(n, &t, sb, err) < 0)
@@ -143,7 +143,7 @@ int resume_restored(struct session *n, struct resume_result *ret, struct err *er
 	progress_report(n->engine, n->id, "running", "sandbox", "starting the sandbox", 1, 2);
 	if (start(n, ret, err) == 0) {
 		histogram_add(&n->engine->metrics.started[ret->source], clock_mono_us() - began_us);
-		hook_crash("wake:ready");
+		hook_crash("resume:ready");
 		progress_report(n->engine, n->id, "ready", "ready", "the sandbox is ready", 2, 2);
 		return 0;
 	}
@@ -197,7 +197,7 @@ int resume_new_session(struct engine *e, struct store_session *s, const struct s
 		session_unlock(n);
 		return -1;
 	}
-	hook_crash("wake:noted");
+	hook_crash("resume:recorded");
 	*ret = n;
 	return 0;
 }
@@ -233,7 +233,7 @@ int resume_session(struct session *n, const struct session_cause_opts *why, int6
 		session_release_capacity(n);
 		return -1;
 	}
-	hook_crash("wake:noted");
+	hook_crash("resume:recorded");
 	return resume_restored(n, ret, err);
 }
 

@@ -8,76 +8,63 @@
 #include "base/array.h"
 #include "base/auto.h"
 
-#define COLUMN(kind, member, name)                                                                 \
-	{ kind, name, offsetof(RECORD, member), sizeof(((RECORD *)0)->member) },
-#define ROW(kind, ...) ROW_##kind(__VA_ARGS__)
-#define ROW_SEQ(m) COLUMN(COLUMN_SEQ, m, #m)
-#define ROW_INT(m) COLUMN(COLUMN_NUM, m, #m)
-#define ROW_BYTE(m) COLUMN(COLUMN_NUM, m, #m)
-#define ROW_BOOL(m) COLUMN(COLUMN_NUM, m, #m)
-#define ROW_TEXT(m, size) COLUMN(COLUMN_TEXT, m, #m)
-#define ROW_STRING(m, size) COLUMN(COLUMN_STRING, m, #m)
-#define ROW_BYTES(m, size) COLUMN(COLUMN_BYTES, m, #m)
-#define ROW_OWNED(m) COLUMN(COLUMN_OWNED, m, #m)
-#define ROW_CAUSE(m)                                                                               \
-	COLUMN(COLUMN_TEXT, m.code, #m)                                                            \
-	COLUMN(COLUMN_TEXT, m.text, #m "_text")                                                    \
-	COLUMN(COLUMN_TEXT, m.actor, #m "_actor")                                                  \
-	COLUMN(COLUMN_NUM, m.at, #m "_at")
+#define COLUMN(record, kind, member, name, ...)                                                    \
+	{ kind, name, offsetof(record, member), sizeof(((record *)0)->member), __VA_ARGS__ },
+#define ROW(r, kind, ...) ROW_##kind(r, __VA_ARGS__)
+#define ROW_SEQ(r, m) COLUMN(r, COLUMN_SEQ, m, #m, "")
+#define ROW_INT(r, m) COLUMN(r, COLUMN_NUM, m, #m, "")
+#define ROW_BYTE(r, m) COLUMN(r, COLUMN_NUM, m, #m, "")
+#define ROW_BOOL(r, m) COLUMN(r, COLUMN_NUM, m, #m, "")
+#define ROW_TEXT(r, m, size, ...) COLUMN(r, COLUMN_TEXT, m, #m, "" __VA_ARGS__)
+#define ROW_STRING(r, m, size) COLUMN(r, COLUMN_STRING, m, #m, "")
+#define ROW_BYTES(r, m, size) COLUMN(r, COLUMN_BYTES, m, #m, "")
+#define ROW_OWNED(r, m, max, label) COLUMN(r, COLUMN_OWNED, m, #m, label, max, false)
+#define ROW_JSON(r, m, label) COLUMN(r, COLUMN_OWNED, m, #m, label, STORE_JSON_MAX, true)
+#define ROW_CAUSE(r, m)                                                                            \
+	COLUMN(r, COLUMN_TEXT, m.code, #m, "")                                                     \
+	COLUMN(r, COLUMN_TEXT, m.text, #m "_text", "")                                             \
+	COLUMN(r, COLUMN_TEXT, m.actor, #m "_actor", "")                                           \
+	COLUMN(r, COLUMN_NUM, m.at, #m "_at", "")
 
 #define DEFINE(name)                                                                               \
-	static const struct column name##_columns[] = { STORE_COLUMNS_##name(ROW, ROW) };          \
-	const struct columns columns_##name = { #name, sizeof(RECORD), name##_columns,             \
-						ARRAY_LEN(name##_columns) }
+	static const struct column name##_columns[] = { STORE_COLUMNS_##name(ROW_OF_##name,        \
+									     ROW_OF_##name) };     \
+	const struct columns columns_##name = { #name, sizeof(struct store_##name),                \
+						name##_columns, ARRAY_LEN(name##_columns) };
 
-#define RECORD struct store_session
-DEFINE(session);
-#undef RECORD
-#define RECORD struct store_binding
-DEFINE(binding);
-#undef RECORD
-#define RECORD struct store_tombstone
-DEFINE(tombstone);
-#undef RECORD
-#define RECORD struct store_layer
-DEFINE(layer);
-#undef RECORD
-#define RECORD struct store_snapshot
-DEFINE(snapshot);
-#undef RECORD
-#define RECORD struct store_exec
-DEFINE(exec);
-#undef RECORD
-#define RECORD struct store_once
-DEFINE(once);
-#undef RECORD
-#define RECORD struct store_event
-DEFINE(event);
-#undef RECORD
-#define RECORD struct store_project
-DEFINE(project);
-#undef RECORD
-#define RECORD struct store_fragment
-DEFINE(fragment);
-#undef RECORD
-#define RECORD struct store_user
-DEFINE(user);
-#undef RECORD
-#define RECORD struct store_member
-DEFINE(member);
-#undef RECORD
-#define RECORD struct store_key
-DEFINE(key);
-#undef RECORD
-#define RECORD struct store_policy
-DEFINE(policy);
-#undef RECORD
-#define RECORD struct store_quota
-DEFINE(quota);
-#undef RECORD
-#define RECORD struct store_environment
-DEFINE(environment);
-#undef RECORD
+#define ROW_OF_session(...) ROW(struct store_session, __VA_ARGS__)
+#define ROW_OF_binding(...) ROW(struct store_binding, __VA_ARGS__)
+#define ROW_OF_tombstone(...) ROW(struct store_tombstone, __VA_ARGS__)
+#define ROW_OF_layer(...) ROW(struct store_layer, __VA_ARGS__)
+#define ROW_OF_snapshot(...) ROW(struct store_snapshot, __VA_ARGS__)
+#define ROW_OF_exec(...) ROW(struct store_exec, __VA_ARGS__)
+#define ROW_OF_once(...) ROW(struct store_once, __VA_ARGS__)
+#define ROW_OF_event(...) ROW(struct store_event, __VA_ARGS__)
+#define ROW_OF_project(...) ROW(struct store_project, __VA_ARGS__)
+#define ROW_OF_fragment(...) ROW(struct store_fragment, __VA_ARGS__)
+#define ROW_OF_user(...) ROW(struct store_user, __VA_ARGS__)
+#define ROW_OF_member(...) ROW(struct store_member, __VA_ARGS__)
+#define ROW_OF_key(...) ROW(struct store_key, __VA_ARGS__)
+#define ROW_OF_policy(...) ROW(struct store_policy, __VA_ARGS__)
+#define ROW_OF_quota(...) ROW(struct store_quota, __VA_ARGS__)
+#define ROW_OF_environment(...) ROW(struct store_environment, __VA_ARGS__)
+
+DEFINE(session)
+DEFINE(binding)
+DEFINE(tombstone)
+DEFINE(layer)
+DEFINE(snapshot)
+DEFINE(exec)
+DEFINE(once)
+DEFINE(event)
+DEFINE(project)
+DEFINE(fragment)
+DEFINE(user)
+DEFINE(member)
+DEFINE(key)
+DEFINE(policy)
+DEFINE(quota)
+DEFINE(environment)
 
 int64_t columns_get_num(const struct column *c, const void *record)
 {

@@ -23,6 +23,9 @@ struct column {
 	enum column_kind kind;
 	const char *name;
 	unsigned offset, size;
+	const char *label; /* for messages; a text with a label must not be empty */
+	unsigned max; /* of an owned text: its length */
+	bool is_object; /* of an owned text: it is a JSON object */
 };
 
 struct columns {
@@ -41,7 +44,7 @@ extern const struct columns columns_session, columns_binding, columns_tombstone,
  * session_state. */
 #define COLUMN_NAMES(name) STORE_COLUMNS_##name(COLUMN_NAME, COLUMN_NEXT_NAME)
 #define COLUMN_PARAMS(name) STORE_COLUMNS_##name(COLUMN_PARAM, COLUMN_NEXT_PARAM)
-#define COLUMNS_SELECT(name) "SELECT " COLUMN_NAMES(name) " FROM " #name
+#define COLUMNS_SELECT(name, rest) "SELECT " COLUMN_NAMES(name) " FROM " #name " " rest
 #define COLUMNS_SET(name) "(" COLUMN_NAMES(name) ") = (" COLUMN_PARAMS(name) ")"
 #define COLUMNS_INSERT(name) "INSERT" COLUMNS_INTO(name)
 #define COLUMNS_REPLACE(name) "INSERT OR REPLACE" COLUMNS_INTO(name)
@@ -61,6 +64,7 @@ extern const struct columns columns_session, columns_binding, columns_tombstone,
 #define COLUMN_TEXT_STRING(p, name, ...) p #name
 #define COLUMN_TEXT_BYTES(p, name, ...) p #name
 #define COLUMN_TEXT_OWNED(p, name, ...) p #name
+#define COLUMN_TEXT_JSON(p, name, ...) p #name
 #define COLUMN_TEXT_CAUSE(p, name, ...)                                                            \
 	p #name ", " p #name "_text, " p #name "_actor, " p #name "_at"
 

@@ -8,35 +8,6 @@
 #include "store/columns.h"
 #include "store/store.h"
 
-/* Lists of records that own nothing, and of those that do. */
-#define PLAIN_LIST(name)                                                                           \
-	void store_##name##_list_fini(struct store_##name##_list *l)                               \
-	{                                                                                          \
-		free(l->items);                                                                    \
-		*l = (struct store_##name##_list){ 0 };                                            \
-	}
-#define OWNING_LIST(name)                                                                          \
-	void store_##name##_list_fini(struct store_##name##_list *l)                               \
-	{                                                                                          \
-		for (size_t i = 0; i < l->count; i++)                                              \
-			store_##name##_fini(&l->items[i]);                                         \
-		free(l->items);                                                                    \
-		*l = (struct store_##name##_list){ 0 };                                            \
-	}
-
-OWNING_LIST(session)
-OWNING_LIST(exec)
-OWNING_LIST(event)
-OWNING_LIST(file)
-OWNING_LIST(policy)
-PLAIN_LIST(layer)
-PLAIN_LIST(snapshot)
-PLAIN_LIST(project)
-PLAIN_LIST(fragment)
-PLAIN_LIST(user)
-PLAIN_LIST(member)
-PLAIN_LIST(key)
-
 void store_session_fini(struct store_session *s)
 {
 	columns_fini(&columns_session, s);
@@ -64,29 +35,39 @@ int store_session_copy(const struct store_session *s, struct store_session *ret,
 	return 0;
 }
 
-void store_exec_fini(struct store_exec *e)
-{
-	columns_fini(&columns_exec, e);
-}
-
-void store_event_fini(struct store_event *e)
-{
-	columns_fini(&columns_event, e);
-}
-
-void store_policy_fini(struct store_policy *p)
-{
-	columns_fini(&columns_policy, p);
-}
-
-void store_environment_fini(struct store_environment *v)
-{
-	columns_fini(&columns_environment, v);
-}
-
 void store_file_fini(struct store_file *f)
 {
 	free(f->path);
 	free(f->data);
 	*f = (struct store_file){ 0 };
 }
+
+#define RECORD(name)                                                                               \
+	void store_##name##_fini(struct store_##name *r)                                           \
+	{                                                                                          \
+		columns_fini(&columns_##name, r);                                                  \
+	}
+#define LIST(name)                                                                                 \
+	void store_##name##_list_fini(struct store_##name##_list *l)                               \
+	{                                                                                          \
+		for (size_t i = 0; i < l->count; i++)                                              \
+			store_##name##_fini(&l->items[i]);                                         \
+		free(l->items);                                                                    \
+		*l = (struct store_##name##_list){ 0 };                                            \
+	}
+
+#define RECORD_AND_LIST(name) RECORD(name) LIST(name)
+
+LIST(session)
+LIST(file)
+RECORD(environment)
+RECORD_AND_LIST(exec)
+RECORD_AND_LIST(event)
+RECORD_AND_LIST(policy)
+RECORD_AND_LIST(layer)
+RECORD_AND_LIST(snapshot)
+RECORD_AND_LIST(project)
+RECORD_AND_LIST(fragment)
+RECORD_AND_LIST(user)
+RECORD_AND_LIST(member)
+RECORD_AND_LIST(key)

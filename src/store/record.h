@@ -4,9 +4,9 @@
  * from that row. To add a column, add the row here and the column to a new file in schema/.
  *
  * Strings are NUL-terminated and bounded; "" means none. Times are milliseconds since 1970, 0 means
- * none. A record owns what its OWNED members point to, and its *_fini() frees them; every *_fini()
- * accepts a zeroed record. The store keeps and compares states, modes and roles as numbers without
- * interpreting them. */
+ * none. A record owns what its OWNED and JSON members point to, and its *_fini() frees them; every
+ * *_fini() accepts a zeroed record. The store keeps and compares states, modes and roles as numbers
+ * without interpreting them. */
 #ifndef LODGE_STORE_RECORD_H
 #define LODGE_STORE_RECORD_H
 
@@ -43,6 +43,7 @@ enum { /* maxima of one record */
 		size_t count;                                                                      \
 		int64_t next;                                                                      \
 	};                                                                                         \
+	void store_##name##_fini(struct store_##name *r);                                          \
 	void store_##name##_list_fini(struct store_##name##_list *l)
 
 /* ---- kinds of columns ---------------------------------------------------------------------- */
@@ -51,15 +52,21 @@ enum { /* maxima of one record */
  * between its items. */
 #define STORE_MEMBER(kind, ...) STORE_MEMBER_##kind(__VA_ARGS__)
 #define STORE_MEMBERS(name) STORE_COLUMNS_##name(STORE_MEMBER, STORE_MEMBER)
+#define STORE_RECORD(name)                                                                         \
+	struct store_##name {                                                                      \
+		STORE_MEMBERS(name)                                                                \
+	}
 
 #define STORE_MEMBER_SEQ(name) int64_t name; /* row number, assigned by the store */
 #define STORE_MEMBER_INT(name) int64_t name;
 #define STORE_MEMBER_BYTE(name) uint8_t name;
 #define STORE_MEMBER_BOOL(name) bool name;
-#define STORE_MEMBER_TEXT(name, size) char name[size]; /* "" is NULL in SQL */
+/* "" is NULL in SQL, and invalid if the row ends with a label for the message */
+#define STORE_MEMBER_TEXT(name, size, ...) char name[size];
 #define STORE_MEMBER_STRING(name, size) char name[size]; /* "" is '' in SQL */
 #define STORE_MEMBER_BYTES(name, size) uint8_t name[size];
-#define STORE_MEMBER_OWNED(name) char *name; /* NULL or text of any length */
+#define STORE_MEMBER_OWNED(name, max, label) char *name; /* NULL or text */
+#define STORE_MEMBER_JSON(name, label) char *name; /* NULL or the text of a JSON object */
 #define STORE_MEMBER_CAUSE(name) struct store_cause name; /* four columns */
 
 /* Why a record is in its state. */
@@ -73,19 +80,17 @@ struct store_cause {
 /* ---- sessions ------------------------------------------------------------------------------ */
 
 #define STORE_COLUMNS_binding(FIRST, X)                                                            \
-	FIRST(TEXT, kind, STORE_WORD) /* "user", "thread", "session", "project", "key" */          \
-	X(TEXT, key, STORE_KEY)
-
-struct store_binding {
-	STORE_MEMBERS(binding)
-};
+	/* "user", "thread", "session", "project", "key" */                                        \
+	FIRST(TEXT, kind, STORE_WORD, "kind of a key")                                             \
+	X(TEXT, key, STORE_KEY, "key")
+STORE_RECORD(binding);
 
 /* store_session_update() leaves these alone, except that it raises the version. */
 #define STORE_COLUMNS_session_fixed(FIRST, X)                                                      \
 	FIRST(SEQ, seq) /* order of creation */                                                    \
-	X(TEXT, id, STORE_ID)                                                                      \
+	X(TEXT, id, STORE_ID, "session id")                                                        \
 	X(INT, version) /* set by the store: raised by every write */                              \
-	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, tenant, STORE_NAME, "tenant")                                                      \
 	X(TEXT, user, STORE_USER)                                                                  \
 	X(INT, created_at)
 #define STORE_COLUMNS_session_state(FIRST, X)                                                      \
@@ -112,8 +117,8 @@ struct store_binding {
 	X(INT, memory_bytes) /* counts against the quota */                                        \
 	X(INT, disk_bytes) /* likewise */                                                          \
 	X(CAUSE, cause)                                                                            \
-	X(OWNED, spec) /* a JSON object of the engine: limits, environment */                      \
-	X(OWNED, metadata) /* a JSON object of the caller */                                       \
+	X(JSON, spec, "spec") /* a JSON object of the engine: limits, environment */               \
+	X(JSON, metadata, "metadata") /* a JSON object of the caller */                            \
 	X(TEXT, policy, STORE_NAME) /* of its tenant */
 #define STORE_COLUMNS_session(FIRST, X)                                                            \
 	STORE_COLUMNS_session_fixed(FIRST, X) STORE_COLUMNS_session_state(X, X)
@@ -124,7 +129,6 @@ struct store_session {
 	size_t nbindings;
 };
 
-void store_session_fini(struct store_session *s);
 /* The result is the caller's. ERR_LIMIT without memory; *ret is untouched then. */
 int store_session_copy(const struct store_session *s, struct store_session *ret, struct err *err);
 STORE_LIST(session);
@@ -136,55 +140,46 @@ STORE_LIST(session);
 	X(TEXT, user, STORE_USER)                                                                  \
 	X(INT, created_at)                                                                         \
 	X(CAUSE, cause)
-
-struct store_tombstone {
-	STORE_MEMBERS(tombstone)
-};
+STORE_RECORD(tombstone);
 
 /* ---- files --------------------------------------------------------------------------------- */
 
 /* One sealed, immutable set of file changes on top of its parent. */
 #define STORE_COLUMNS_layer(FIRST, X)                                                              \
-	FIRST(TEXT, id, STORE_ID)                                                                  \
+	FIRST(TEXT, id, STORE_ID, "layer id")                                                      \
 	X(TEXT, parent, STORE_ID)                                                                  \
-	X(TEXT, template, STORE_ID) /* below the lowest layer of the stack */                      \
+	X(TEXT, template, STORE_ID, "template") /* below the lowest layer of the stack */          \
 	X(INT, bytes)                                                                              \
 	X(INT, created_at)                                                                         \
 	X(BOOL, durable) /* synced: survives a power loss */
-
-struct store_layer {
-	STORE_MEMBERS(layer)
-};
+STORE_RECORD(layer);
 STORE_LIST(layer);
 
 #define STORE_COLUMNS_snapshot(FIRST, X)                                                           \
 	FIRST(SEQ, seq)                                                                            \
-	X(TEXT, id, STORE_ID)                                                                      \
-	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, id, STORE_ID, "snapshot id")                                                       \
+	X(TEXT, tenant, STORE_NAME, "tenant")                                                      \
 	X(TEXT, session, STORE_ID)                                                                 \
 	X(TEXT, name, STORE_NAME) /* unique within the session, if any */                          \
-	X(TEXT, layer, STORE_ID)                                                                   \
+	X(TEXT, layer, STORE_ID, "layer")                                                          \
 	X(INT, generation)                                                                         \
 	X(INT, bytes)                                                                              \
 	X(INT, created_at)
-
-struct store_snapshot {
-	STORE_MEMBERS(snapshot)
-};
+STORE_RECORD(snapshot);
 STORE_LIST(snapshot);
 
 /* ---- execs --------------------------------------------------------------------------------- */
 
 #define STORE_COLUMNS_exec_start(FIRST, X)                                                         \
 	FIRST(SEQ, seq)                                                                            \
-	X(TEXT, id, STORE_ID)                                                                      \
-	X(TEXT, tenant, STORE_NAME)                                                                \
-	X(TEXT, session, STORE_ID)                                                                 \
+	X(TEXT, id, STORE_ID, "exec id")                                                           \
+	X(TEXT, tenant, STORE_NAME, "tenant")                                                      \
+	X(TEXT, session, STORE_ID, "session")                                                      \
 	X(INT, incarnation) /* of the sandbox */                                                   \
 	X(INT, number) /* of the exec in that sandbox */                                           \
 	X(BOOL, background)                                                                        \
 	X(INT, started_at)                                                                         \
-	X(OWNED, command) /* a JSON array or string */
+	X(OWNED, command, STORE_COMMAND_MAX, "the command") /* a JSON array or string */
 /* store_exec_finish() writes these. */
 #define STORE_COLUMNS_exec_result(FIRST, X)                                                        \
 	FIRST(BYTE, state) /* 0 while it runs */                                                   \
@@ -201,25 +196,17 @@ STORE_LIST(snapshot);
 	X(INT, hits) /* enum agent_hit: includes the three booleans */
 #define STORE_COLUMNS_exec(FIRST, X)                                                               \
 	STORE_COLUMNS_exec_start(FIRST, X) STORE_COLUMNS_exec_result(X, X)
-
-struct store_exec {
-	STORE_MEMBERS(exec)
-};
-
-void store_exec_fini(struct store_exec *e);
+STORE_RECORD(exec);
 STORE_LIST(exec);
 
 /* An idempotency key: a repeated request gets the result of the first one. */
 #define STORE_COLUMNS_once(FIRST, X)                                                               \
-	FIRST(TEXT, tenant, STORE_NAME)                                                            \
-	X(TEXT, scope, STORE_SCOPE) /* "create" for a user, or the session of an exec */           \
-	X(TEXT, key, STORE_KEY)                                                                    \
-	X(TEXT, target, STORE_ID) /* the session or exec that the request made */                  \
+	FIRST(TEXT, tenant, STORE_NAME, "tenant")                                                  \
+	X(TEXT, scope, STORE_SCOPE, "scope") /* "create" for a user, or the session of an exec */  \
+	X(TEXT, key, STORE_KEY, "key")                                                             \
+	X(TEXT, target, STORE_ID, "target") /* the session or exec that the request made */        \
 	X(INT, created_at)
-
-struct store_once {
-	STORE_MEMBERS(once)
-};
+STORE_RECORD(once);
 
 /* ---- events -------------------------------------------------------------------------------- */
 
@@ -227,32 +214,24 @@ struct store_once {
 	FIRST(SEQ, id) /* rises and is never reused */                                             \
 	X(TEXT, tenant, STORE_NAME)                                                                \
 	X(TEXT, session, STORE_ID)                                                                 \
-	X(TEXT, kind, STORE_WORD)                                                                  \
+	X(TEXT, kind, STORE_WORD, "kind of an event")                                              \
 	X(INT, version) /* of the session; set by the store for an event of a change */            \
 	X(CAUSE, cause) /* cause.at is the time of the event */                                    \
-	X(OWNED, data) /* a JSON object */
-
-struct store_event {
-	STORE_MEMBERS(event)
-};
-
-void store_event_fini(struct store_event *e);
+	X(JSON, data, "data of an event") /* a JSON object */
+STORE_RECORD(event);
 STORE_LIST(event);
 
 /* ---- projects ------------------------------------------------------------------------------ */
 
 #define STORE_COLUMNS_project(FIRST, X)                                                            \
 	FIRST(SEQ, seq)                                                                            \
-	X(TEXT, tenant, STORE_NAME)                                                                \
-	X(TEXT, id, STORE_ID) /* unique within the tenant */                                       \
+	X(TEXT, tenant, STORE_NAME, "tenant")                                                      \
+	X(TEXT, id, STORE_ID, "project id") /* unique within the tenant */                         \
 	X(TEXT, name, STORE_TEXT)                                                                  \
-	X(TEXT, owner, STORE_USER)                                                                 \
+	X(TEXT, owner, STORE_USER, "owner")                                                        \
 	X(TEXT, team, STORE_ID)                                                                    \
 	X(INT, created_at)
-
-struct store_project {
-	STORE_MEMBERS(project)
-};
+STORE_RECORD(project);
 STORE_LIST(project);
 
 struct store_file {
@@ -260,33 +239,28 @@ struct store_file {
 	void *data; /* owned; NULL when size is 0 */
 	size_t size;
 };
-
-void store_file_fini(struct store_file *f);
 STORE_LIST(file);
 
 /* One saved set of a project's files, or a name for a snapshot. */
 #define STORE_COLUMNS_fragment(FIRST, X)                                                           \
 	FIRST(SEQ, seq)                                                                            \
-	X(TEXT, tenant, STORE_NAME)                                                                \
-	X(TEXT, id, STORE_ID) /* unique within the tenant */                                       \
-	X(TEXT, project, STORE_ID)                                                                 \
+	X(TEXT, tenant, STORE_NAME, "tenant")                                                      \
+	X(TEXT, id, STORE_ID, "fragment id") /* unique within the tenant */                        \
+	X(TEXT, project, STORE_ID, "project")                                                      \
 	X(TEXT, title, STORE_TEXT)                                                                 \
 	X(TEXT, snapshot, STORE_ID)                                                                \
 	X(INT, files) /* set by the store */                                                       \
 	X(INT, bytes) /* set by the store */                                                       \
 	X(INT, created_at)
-
-struct store_fragment {
-	STORE_MEMBERS(fragment)
-};
+STORE_RECORD(fragment);
 STORE_LIST(fragment);
 
 /* ---- users --------------------------------------------------------------------------------- */
 
 #define STORE_COLUMNS_user_fixed(FIRST, X)                                                         \
 	FIRST(SEQ, seq)                                                                            \
-	X(TEXT, tenant, STORE_NAME)                                                                \
-	X(TEXT, id, STORE_USER) /* unique within the tenant */                                     \
+	X(TEXT, tenant, STORE_NAME, "tenant")                                                      \
+	X(TEXT, id, STORE_USER, "user id") /* unique within the tenant */                          \
 	X(INT, created_at)
 /* store_user_put() changes these of a user that exists. */
 #define STORE_COLUMNS_user_state(FIRST, X)                                                         \
@@ -296,44 +270,35 @@ STORE_LIST(fragment);
 	X(TEXT, fragment, STORE_ID) /* and fragment */
 #define STORE_COLUMNS_user(FIRST, X)                                                               \
 	STORE_COLUMNS_user_fixed(FIRST, X) STORE_COLUMNS_user_state(X, X)
-
-struct store_user {
-	STORE_MEMBERS(user)
-};
+STORE_RECORD(user);
 STORE_LIST(user);
 
 #define STORE_COLUMNS_member(FIRST, X) /* tenant, team and user are unique together */             \
-	FIRST(TEXT, tenant, STORE_NAME)                                                            \
-	X(TEXT, team, STORE_ID)                                                                    \
-	X(TEXT, user, STORE_USER)                                                                  \
+	FIRST(TEXT, tenant, STORE_NAME, "tenant")                                                  \
+	X(TEXT, team, STORE_ID, "team")                                                            \
+	X(TEXT, user, STORE_USER, "user")                                                          \
 	X(BYTE, role)
-
-struct store_member {
-	STORE_MEMBERS(member)
-};
+STORE_RECORD(member);
 STORE_LIST(member);
 
 /* An API key. Only its hash is stored. */
 #define STORE_COLUMNS_key(FIRST, X)                                                                \
 	FIRST(SEQ, seq)                                                                            \
-	X(TEXT, id, STORE_ID)                                                                      \
+	X(TEXT, id, STORE_ID, "key id")                                                            \
 	X(BYTES, hash, STORE_HASH)                                                                 \
-	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, tenant, STORE_NAME, "tenant")                                                      \
 	X(TEXT, user, STORE_USER) /* the key is a token for this user; "" if it is not */          \
 	X(TEXT, name, STORE_TEXT)                                                                  \
 	X(TEXT, scopes, STORE_TEXT)                                                                \
 	X(INT, created_at)                                                                         \
 	X(INT, expires_at)
-
-struct store_key {
-	STORE_MEMBERS(key)
-};
+STORE_RECORD(key);
 STORE_LIST(key);
 
 #define STORE_COLUMNS_policy_fixed(FIRST, X)                                                       \
 	FIRST(SEQ, seq)                                                                            \
-	X(TEXT, tenant, STORE_NAME)                                                                \
-	X(TEXT, name, STORE_NAME) /* unique within the tenant */                                   \
+	X(TEXT, tenant, STORE_NAME, "tenant")                                                      \
+	X(TEXT, name, STORE_NAME, "policy") /* unique within the tenant */                         \
 	X(INT, created_at)
 /* store_policy_update() writes these. 0, "" and NULL set no rule. */
 #define STORE_COLUMNS_policy_rules(FIRST, X)                                                       \
@@ -342,43 +307,31 @@ STORE_LIST(key);
 	X(INT, idle_timeout_ms)                                                                    \
 	X(INT, max_lifetime_ms)                                                                    \
 	X(TEXT, network, STORE_WORD)                                                               \
-	X(OWNED, limits) /* a JSON object of the engine */                                         \
-	X(OWNED, commands) /* likewise */
+	X(JSON, limits, "limits") /* a JSON object of the engine */                                \
+	X(JSON, commands, "commands") /* likewise */
 #define STORE_COLUMNS_policy(FIRST, X)                                                             \
 	STORE_COLUMNS_policy_fixed(FIRST, X) STORE_COLUMNS_policy_rules(X, X)
-
-struct store_policy {
-	STORE_MEMBERS(policy)
-};
-
-void store_policy_fini(struct store_policy *p);
+STORE_RECORD(policy);
 STORE_LIST(policy);
 
 /* What a sandbox of a template contains, for one version of the template. */
 #define STORE_COLUMNS_environment(FIRST, X)                                                        \
-	FIRST(TEXT, template, STORE_ID)                                                            \
-	X(TEXT, version, STORE_WORD)                                                               \
+	FIRST(TEXT, template, STORE_ID, "template")                                                \
+	X(TEXT, version, STORE_WORD, "version")                                                    \
 	X(INT, captured_at)                                                                        \
-	X(OWNED, data) /* a JSON object of the engine */
-
-struct store_environment {
-	STORE_MEMBERS(environment)
-};
-
+	X(JSON, data, "data") /* a JSON object of the engine */
+STORE_RECORD(environment);
 void store_environment_fini(struct store_environment *v);
 
 /* 0 is no limit. The user "" stands for the tenant itself. */
 #define STORE_COLUMNS_quota(FIRST, X)                                                              \
-	FIRST(TEXT, tenant, STORE_NAME)                                                            \
+	FIRST(TEXT, tenant, STORE_NAME, "tenant")                                                  \
 	X(STRING, user, STORE_USER)                                                                \
 	X(INT, sandboxes)                                                                          \
 	X(INT, memory_bytes)                                                                       \
 	X(INT, disk_bytes)                                                                         \
 	X(INT, cpu_ms)
-
-struct store_quota {
-	STORE_MEMBERS(quota)
-};
+STORE_RECORD(quota);
 
 struct store_usage {
 	int64_t sessions, disk_bytes; /* of all sessions */

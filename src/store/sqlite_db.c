@@ -6,6 +6,7 @@
 
 #include "base/vec.h"
 #include "base/test_hook.h"
+#include "store/record_check.h"
 #include "store/sqlite_open.h"
 
 /* Callers prepend the name of the record. */
@@ -61,6 +62,13 @@ int db_fail(struct store *db, int rc, struct err *err)
 	default:
 		return err_set(err, ERR_INTERNAL, "%s: %s (%d)", db->path, why, extended);
 	}
+}
+
+int db_exec(struct store *db, const char *sql, struct err *err)
+{
+	int rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
+
+	return rc == SQLITE_OK ? 0 : db_fail(db, rc, err);
 }
 
 /* ---- statements ---------------------------------------------------------------------------- */
@@ -155,8 +163,9 @@ int db_run(struct store *db, const char *sql, const struct db_value *values, siz
 	return step_to_end(db, stmt, err);
 }
 
-int db_write(struct store *db, const char *sql, const struct db_value *values, size_t n,
-	     struct err *err)
+/* Like db_run(), as its own transaction. */
+static int run_alone(struct store *db, const char *sql, const struct db_value *values, size_t n,
+		     struct err *err)
 {
 	int changed;
 
@@ -166,10 +175,16 @@ int db_write(struct store *db, const char *sql, const struct db_value *values, s
 	return db_end(db, changed, err) < 0 ? -1 : changed;
 }
 
+int db_write(struct store *db, const char *sql, const struct db_value *values, size_t n,
+	     struct err *err)
+{
+	return run_alone(db, sql, values, n, err) < 0 ? -1 : 0;
+}
+
 int db_change(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	      const char *what, const char *name, struct err *err)
 {
-	int changed = db_write(db, sql, values, n, err);
+	int changed = run_alone(db, sql, values, n, err);
 
 	if (changed == 0)
 		return err_set(err, ERR_NOT_FOUND, "%s %s does not exist", what, name);
@@ -244,13 +259,24 @@ int db_run_record(struct store *db, const char *sql, const struct columns *s, co
 	return step_to_end(db, stmt, err);
 }
 
-int db_add_record(struct store *db, const char *sql, const struct columns *s, const void *record,
-		  const char *what, const char *name, int64_t *ret_seq, struct err *err)
+int db_write_record(struct store *db, const char *sql, const struct columns *s, const void *record,
+		    struct err *err)
 {
-	if (db_begin(db, err) < 0)
+	int changed;
+
+	if (check_record(s, record, err) < 0 || db_begin(db, err) < 0)
+		return -1;
+	changed = db_run_record(db, sql, s, record, err);
+	return db_end(db, changed, err) < 0 ? -1 : changed;
+}
+
+int db_add_record(struct store *db, const char *sql, const struct columns *s, const void *record,
+		  const char *name, int64_t *ret_seq, struct err *err)
+{
+	if (check_record(s, record, err) < 0 || db_begin(db, err) < 0)
 		return -1;
 	if (db_end(db, db_run_record(db, sql, s, record, err), err) < 0)
-		return err_ctx(err, "%s %s", what, name);
+		return err_ctx(err, "%s %s", s->table, name);
 	*ret_seq = sqlite3_last_insert_rowid(db->sql);
 	return 0;
 }
@@ -310,54 +336,73 @@ static int read_record(struct store *db, sqlite3_stmt *stmt, const struct column
 	return 0;
 }
 
-/* *ret_items is an array of *ret_count records, the caller's. */
+struct list { /* as every store_*_list */
+	char *items;
+	size_t count;
+	int64_t next;
+};
+_Static_assert(sizeof(struct list) == sizeof(struct store_session_list), "the same members");
+
+static void bind_page(sqlite3_stmt *stmt, const struct store_page *page)
+{
+	int after = sqlite3_bind_parameter_index(stmt, ":after");
+	int limit = sqlite3_bind_parameter_index(stmt, ":limit");
+
+	if (after > 0)
+		sqlite3_bind_int64(stmt, after, page->after);
+	if (limit > 0)
+		sqlite3_bind_int64(stmt, limit, (int64_t)page->limit + 1);
+}
+
+/* All rows if `page` is NULL. */
 static int get_records(struct store *db, const char *sql, const struct db_value *values, size_t n,
-		       const struct columns *s, char **ret_items, size_t *ret_count,
+		       const struct store_page *page, const struct columns *s, struct list *ret,
 		       struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
-	char *items = NULL;
-	size_t count = 0;
+	struct list l = { 0 };
 	int row;
 
 	if (db_start(db, sql, values, n, &stmt, err) < 0)
 		return -1;
+	if (page)
+		bind_page(stmt, page);
 	while ((row = db_next(db, stmt, err)) > 0) {
-		void *record = vec_push_bytes(&items, &count, s->size, SIZE_MAX);
+		void *record = vec_push_bytes(&l.items, &l.count, s->size, SIZE_MAX);
 
 		row = record ? read_record(db, stmt, s, record, err)
-			     : err_sys(err, errno, "list of %zu records", count);
+			     : err_sys(err, errno, "list of %zu records", l.count);
 		if (row < 0)
 			break;
 	}
 	if (row < 0) {
-		while (count > 0)
-			columns_fini(s, items + --count * s->size);
-		free(items);
+		while (l.count > 0)
+			columns_fini(s, l.items + --l.count * s->size);
+		free(l.items);
 		return -1;
 	}
-	*ret_items = items;
-	*ret_count = count;
+	*ret = l;
 	return 0;
 }
 
 int db_get_list(struct store *db, const char *sql, const struct db_value *values, size_t n,
-		const struct columns *s, size_t limit, void *ret, struct err *err)
+		const struct columns *s, void *ret, struct err *err)
 {
-	struct { /* as every store_*_list */
-		char *items;
-		size_t count;
-		int64_t next;
-	} list = { 0 };
+	return get_records(db, sql, values, n, NULL, s, ret, err);
+}
 
-	_Static_assert(sizeof(list) == sizeof(struct store_session_list), "the same members");
-	if (get_records(db, sql, values, n, s, &list.items, &list.count, err) < 0)
+int db_get_page(struct store *db, const char *sql, const struct db_value *values, size_t n,
+		const struct columns *s, struct store_page page, void *ret, struct err *err)
+{
+	struct list l;
+
+	if (check_page(page, err) < 0 || get_records(db, sql, values, n, &page, s, &l, err) < 0)
 		return -1;
-	if (list.count > limit) {
-		columns_fini(s, list.items + --list.count * s->size);
-		list.next = columns_get_num(&s->fields[0], list.items + (list.count - 1) * s->size);
+	if (l.count > page.limit) {
+		columns_fini(s, l.items + --l.count * s->size);
+		l.next = columns_get_num(&s->fields[0], l.items + (l.count - 1) * s->size);
 	}
-	memcpy(ret, &list, sizeof(list));
+	memcpy(ret, &l, sizeof(l));
 	return 0;
 }
 
@@ -365,14 +410,14 @@ int db_get_record(struct store *db, const char *sql, const struct db_value *valu
 		  const struct columns *s, void *ret, const char *what, const char *name,
 		  struct err *err)
 {
-	auto_free char *items = NULL;
-	size_t count;
+	struct list l;
 
-	if (get_records(db, sql, values, n, s, &items, &count, err) < 0)
+	if (get_records(db, sql, values, n, NULL, s, &l, err) < 0)
 		return -1;
-	if (count == 0)
+	if (l.count == 0)
 		return err_set(err, ERR_NOT_FOUND, "%s %s does not exist", what, name);
-	memcpy(ret, items, s->size); /* All these queries return at most one row. */
+	memcpy(ret, l.items, s->size); /* All these queries return at most one row. */
+	free(l.items);
 	return 0;
 }
 

@@ -15,7 +15,7 @@ enum { DB_STATEMENTS = 128 };
 
 struct store {
 	sqlite3 *sql;
-	int owner; /* descriptor of the lock that excludes other processes; see sqlite_owner.c */
+	int owner; /* descriptor of the lock that excludes other processes; see sqlite_open.c */
 	/* After an I/O error the content of the disk is unknown, so nothing is written until the
 	 * file has been opened again. */
 	bool failed;
@@ -65,7 +65,10 @@ static inline void db_reset(sqlite3_stmt *stmt) /* makes it ready for reuse */
 	sqlite3_clear_bindings(stmt);
 }
 DEFINE_AUTO(sqlite3_stmt *, db_reset);
+DEFINE_AUTO(char *, sqlite3_free);
 
+/* Runs one or more statements that are not needed again, without values. */
+int db_exec(struct store *db, const char *sql, struct err *err);
 /* Binds a statement to its values and leaves it before its first row. The caller owns it until
  * db_reset(). */
 int db_start(struct store *db, const char *sql, const struct db_value *values, size_t n,
@@ -76,7 +79,7 @@ int db_next(struct store *db, sqlite3_stmt *stmt, struct err *err);
 /* Runs a statement that returns no rows, inside a transaction. The number of rows it changed. */
 int db_run(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	   struct err *err);
-/* Like db_run(), as its own transaction. */
+/* Like db_run(), as its own transaction. 0 or -1. */
 int db_write(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	     struct err *err);
 /* Like db_write(), but NOT_FOUND, naming `what` and `name`, if it changed no row. */
@@ -92,18 +95,25 @@ int db_number(struct store *db, const char *sql, const struct db_value *values, 
  * changed. */
 int db_run_record(struct store *db, const char *sql, const struct columns *s, const void *record,
 		  struct err *err);
-/* Inserts a row as its own transaction; *ret_seq is its sequence number. */
+/* Like db_run_record() for a record that check_record() accepts, as its own transaction. */
+int db_write_record(struct store *db, const char *sql, const struct columns *s, const void *record,
+		    struct err *err);
+/* The same for a new row: *ret_seq is its sequence number, `name` is for the error. */
 int db_add_record(struct store *db, const char *sql, const struct columns *s, const void *record,
-		  const char *what, const char *name, int64_t *ret_seq, struct err *err);
+		  const char *name, int64_t *ret_seq, struct err *err);
 /* Reads the first row. NOT_FOUND, naming `what` and `name`, if there is none. */
 int db_get_record(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		  const struct columns *s, void *ret, const char *what, const char *name,
 		  struct err *err);
-/* Reads all rows into *ret, a store_*_list. A paged query selects one row more than `limit`: that
- * row is dropped, and the sequence number (the first column) of the row before it becomes `next`.
- */
+/* Reads all rows into *ret, a store_*_list. */
 int db_get_list(struct store *db, const char *sql, const struct db_value *values, size_t n,
-		const struct columns *s, size_t limit, void *ret, struct err *err);
+		const struct columns *s, void *ret, struct err *err);
+/* Reads one page into *ret. The query has the parameters :after and :limit behind all others. It
+ * gets one row more than the page has: that row is dropped, and the sequence number (the first
+ * column) of the row before it becomes `next`. */
+int db_get_page(struct store *db, const char *sql, const struct db_value *values, size_t n,
+		const struct columns *s, struct store_page page, void *ret, struct err *err);
+#define DB_PAGE " AND seq > :after ORDER BY seq LIMIT :limit"
 
 /* ---- transactions -------------------------------------------------------------------------- */
 
@@ -113,12 +123,5 @@ int db_end(struct store *db, int result, struct err *err);
 
 /* Describes a failed call to SQLite. Returns -1. */
 int db_fail(struct store *db, int rc, struct err *err);
-
-/* ---- shared statements --------------------------------------------------------------------- */
-
-/* These run inside the caller's transaction. */
-int sqlite_event_insert(struct store *db, const struct store_event *ev, int64_t *ret_id,
-			struct err *err);
-int sqlite_user_put(struct store *db, const struct store_user *u, struct err *err);
 
 #endif

@@ -2,46 +2,29 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-int sqlite_event_insert(struct store *db, const struct store_event *ev, int64_t *ret_id,
-			struct err *err)
-{
-	if (db_run_record(db, COLUMNS_INSERT(event), &columns_event, ev, err) < 0)
-		return -1;
-	*ret_id = sqlite3_last_insert_rowid(db->sql);
-	return 0;
-}
-
 int store_event_append(struct store *st, struct store_event *e, struct err *err)
 {
-	int64_t id = 0;
-
-	if (check_event(e, err) < 0 || db_begin(st, err) < 0)
+	if (db_write_record(st, COLUMNS_INSERT(event), &columns_event, e, err) < 0)
 		return -1;
-	if (db_end(st, sqlite_event_insert(st, e, &id, err), err) < 0)
-		return -1;
-	e->id = id;
+	e->id = sqlite3_last_insert_rowid(st->sql);
 	return 0;
 }
+
+#define EVENTS COLUMNS_SELECT(event, "WHERE (?1 IS NULL OR tenant = ?1)")
+#define AFTER " AND id > :after ORDER BY id LIMIT :limit"
 
 int store_event_since(struct store *st, int64_t id, const char *tenant, const char *session,
 		      unsigned limit, struct store_event_list *ret, struct err *err)
 {
+	/* Two statements, so that the one with a session uses its index. */
 	const char *sql =
-		session ? COLUMNS_SELECT(event) " WHERE id > ?1"
-						" AND (?2 IS NULL OR tenant = ?2) AND session = ?3"
-						" ORDER BY id LIMIT ?4"
-			: COLUMNS_SELECT(
-				  event) " WHERE id > ?1"
-					 " AND (?2 IS NULL OR tenant = ?2) ORDER BY id LIMIT ?4";
+		session ? EVENTS " AND session = ?2" AFTER : EVENTS " AND ?2 IS NULL" AFTER;
 	struct store_page page = { .after = id, .limit = limit };
 
-	if (check_page(page, err) < 0 || check_filter("tenant", tenant, err) < 0 ||
-	    check_filter("session", session, err) < 0)
+	if (check_filter("tenant", tenant, err) < 0 || check_filter("session", session, err) < 0)
 		return -1;
-	return db_get_list(
-		st, sql,
-		DB_VALUES(db_int(id), db_text(tenant), db_text(session), db_int(limit + 1)),
-		&columns_event, limit, ret, err);
+	return db_get_page(st, sql, DB_VALUES(db_text(tenant), db_text(session)), &columns_event,
+			   page, ret, err);
 }
 
 int store_event_last(struct store *st, int64_t *ret, struct err *err)
@@ -53,7 +36,5 @@ int store_event_last(struct store *st, int64_t *ret, struct err *err)
 int store_event_prune(struct store *st, int64_t before, struct err *err)
 {
 	return db_write(st, "DELETE FROM event WHERE cause_at < ?1", DB_VALUES(db_int(before)),
-			err) < 0
-		       ? -1
-		       : 0;
+			err);
 }

@@ -6,32 +6,24 @@
 
 int store_exec_record(struct store *st, struct store_exec *e, struct err *err)
 {
-	if (check_exec(e, err) < 0)
-		return -1;
-	return db_add_record(st, COLUMNS_INSERT(exec), &columns_exec, e, "exec", e->id, &e->seq,
-			     err);
+	return db_add_record(st, COLUMNS_INSERT(exec), &columns_exec, e, e->id, &e->seq, err);
 }
 
 int store_exec_get(struct store *st, const char *id, struct store_exec *ret, struct err *err)
 {
-	return db_get_record(st, COLUMNS_SELECT(exec) " WHERE id = ?1", DB_VALUES(db_text(id)),
+	return db_get_record(st, COLUMNS_SELECT(exec, "WHERE id = ?1"), DB_VALUES(db_text(id)),
 			     &columns_exec, ret, "exec", id, err);
 }
 
 int store_exec_finish(struct store *st, const struct store_exec *e, struct err *err)
 {
 	struct store_exec was;
-	int changed;
-
-	if (check_exec(e, err) < 0 || db_begin(st, err) < 0)
-		return -1;
-	changed = db_run_record(
+	int changed = db_write_record(
 		st, "UPDATE exec SET " COLUMNS_SET(exec_result) " WHERE id = :id AND state = 0",
 		&columns_exec, e, err);
-	if (db_end(st, changed, err) < 0)
-		return -1;
-	if (changed > 0)
-		return 0;
+
+	if (changed != 0)
+		return changed < 0 ? -1 : 0;
 	if (store_exec_get(st, e->id, &was, err) < 0)
 		return -1;
 	store_exec_fini(&was);
@@ -41,32 +33,22 @@ int store_exec_finish(struct store *st, const struct store_exec *e, struct err *
 int store_exec_finish_all(struct store *st, const char *session, uint8_t state, int64_t at,
 			  struct err *err)
 {
-	int changed = db_write(st,
-			       "UPDATE exec SET state = ?2, ended_at = ?3 "
-			       "WHERE session = ?1 AND state = 0",
-			       DB_VALUES(db_text(session), db_int(state), db_int(at)), err);
-
-	return changed < 0 ? -1 : 0;
+	return db_write(
+		st, "UPDATE exec SET state = ?2, ended_at = ?3 WHERE session = ?1 AND state = 0",
+		DB_VALUES(db_text(session), db_int(state), db_int(at)), err);
 }
 
 int store_exec_list(struct store *st, const char *session, struct store_page page,
 		    struct store_exec_list *ret, struct err *err)
 {
-	if (check_page(page, err) < 0)
-		return -1;
-	return db_get_list(st,
-			   COLUMNS_SELECT(exec) " WHERE session = ?1 AND seq > ?2 "
-						"ORDER BY seq LIMIT ?3",
-			   DB_VALUES(db_text(session), db_int(page.after), db_int(page.limit + 1)),
-			   &columns_exec, page.limit, ret, err);
+	return db_get_page(st, COLUMNS_SELECT(exec, "WHERE session = ?1" DB_PAGE),
+			   DB_VALUES(db_text(session)), &columns_exec, page, ret, err);
 }
 
 int store_exec_prune(struct store *st, int64_t before, struct err *err)
 {
-	int changed = db_write(st, "DELETE FROM exec WHERE state > 0 AND ended_at < ?1",
-			       DB_VALUES(db_int(before)), err);
-
-	return changed < 0 ? -1 : 0;
+	return db_write(st, "DELETE FROM exec WHERE state > 0 AND ended_at < ?1",
+			DB_VALUES(db_int(before)), err);
 }
 
 /* ---- idempotency keys --------------------------------------------------------------------- */
@@ -75,7 +57,7 @@ int store_once_find(struct store *st, const struct store_once *o, struct store_o
 		    struct err *err)
 {
 	return db_get_record(st,
-			     COLUMNS_SELECT(once) " WHERE tenant = ?1 AND scope = ?2 AND key = ?3",
+			     COLUMNS_SELECT(once, "WHERE tenant = ?1 AND scope = ?2 AND key = ?3"),
 			     DB_VALUES(db_text(o->tenant), db_text(o->scope), db_text(o->key)),
 			     &columns_once, ret, "idempotency key", o->key, err);
 }
@@ -84,16 +66,11 @@ int store_once_claim(struct store *st, const struct store_once *o, struct store_
 		     struct err *err)
 {
 	struct store_once first;
-	int changed;
+	int changed = db_write_record(st, COLUMNS_INSERT(once) " ON CONFLICT DO NOTHING",
+				      &columns_once, o, err);
 
-	if (check_once(o, err) < 0 || db_begin(st, err) < 0)
-		return -1;
-	changed = db_run_record(st, COLUMNS_INSERT(once) " ON CONFLICT DO NOTHING", &columns_once,
-				o, err);
-	if (db_end(st, changed, err) < 0)
-		return -1;
-	if (changed > 0)
-		return 0;
+	if (changed != 0)
+		return changed < 0 ? -1 : 0;
 	if (store_once_find(st, o, &first, err) < 0)
 		return -1;
 	if (ret_first)
@@ -104,8 +81,6 @@ int store_once_claim(struct store *st, const struct store_once *o, struct store_
 
 int store_once_prune(struct store *st, int64_t before, struct err *err)
 {
-	int changed = db_write(st, "DELETE FROM once WHERE created_at < ?1",
-			       DB_VALUES(db_int(before)), err);
-
-	return changed < 0 ? -1 : 0;
+	return db_write(st, "DELETE FROM once WHERE created_at < ?1", DB_VALUES(db_int(before)),
+			err);
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
@@ -6,16 +8,18 @@
 
 int store_layer_add(struct store *st, const struct store_layer *l, struct err *err)
 {
-	if (check_layer(l, err) < 0 || db_begin(st, err) < 0)
+	if (check_record(&columns_layer, l, err) < 0)
 		return -1;
-	if (db_end(st, db_run_record(st, COLUMNS_INSERT(layer), &columns_layer, l, err), err) < 0)
+	if (strcmp(l->id, l->parent) == 0) /* It would keep itself referenced forever. */
+		return err_set(err, ERR_INVALID, "layer %s is its own parent", l->id);
+	if (db_write_record(st, COLUMNS_INSERT(layer), &columns_layer, l, err) < 0)
 		return err_ctx(err, "layer %s", l->id);
 	return 0;
 }
 
 int store_layer_get(struct store *st, const char *id, struct store_layer *ret, struct err *err)
 {
-	return db_get_record(st, COLUMNS_SELECT(layer) " WHERE id = ?1", DB_VALUES(db_text(id)),
+	return db_get_record(st, COLUMNS_SELECT(layer, "WHERE id = ?1"), DB_VALUES(db_text(id)),
 			     &columns_layer, ret, "layer", id, err);
 }
 
@@ -28,13 +32,12 @@ int store_layer_mark_durable(struct store *st, const char *id, int64_t bytes, st
 int store_layer_find_unsynced(struct store *st, const char *after, unsigned limit,
 			      struct store_layer_list *ret, struct err *err)
 {
-	if (check_page((struct store_page){ .limit = limit }, err) < 0)
-		return -1;
-	return db_get_list(st,
-			   COLUMNS_SELECT(layer) " WHERE durable = 0"
-						 " AND id > ifnull(?1, '') ORDER BY id LIMIT ?2",
-			   DB_VALUES(db_text(after), db_int(limit)), &columns_layer, SIZE_MAX, ret,
-			   err);
+	return db_get_page(
+		st,
+		COLUMNS_SELECT(layer,
+			       "WHERE durable = 0 AND id > ifnull(?1, '') ORDER BY id LIMIT ?2"),
+		DB_VALUES(db_text(after), db_int(limit)), &columns_layer,
+		(struct store_page){ .limit = limit }, ret, err);
 }
 
 int store_layer_ref(struct store *st, const char *id, const char *holder, struct err *err)
@@ -51,21 +54,16 @@ int store_layer_ref(struct store *st, const char *id, const char *holder, struct
 
 int store_layer_unref(struct store *st, const char *id, const char *holder, struct err *err)
 {
-	int changed = db_write(st, "DELETE FROM layer_hold WHERE layer = ?1 AND holder = ?2",
-			       DB_VALUES(db_text(id), db_text(holder)), err);
-
-	return changed < 0 ? -1 : 0;
+	return db_write(st, "DELETE FROM layer_hold WHERE layer = ?1 AND holder = ?2",
+			DB_VALUES(db_text(id), db_text(holder)), err);
 }
 
 int store_layer_release(struct store *st, const char *prefix, struct err *err)
 {
-	int changed;
-
 	if (check_text("prefix of a holder", prefix, err) < 0)
 		return -1;
-	changed = db_write(st, "DELETE FROM layer_hold WHERE substr(holder, 1, length(?1)) = ?1",
-			   DB_VALUES(db_text(prefix)), err);
-	return changed < 0 ? -1 : 0;
+	return db_write(st, "DELETE FROM layer_hold WHERE substr(holder, 1, length(?1)) = ?1",
+			DB_VALUES(db_text(prefix)), err);
 }
 
 int store_layer_refs(struct store *st, const char *id, int64_t *ret, struct err *err)
@@ -82,19 +80,17 @@ int store_layer_find_unreferenced(struct store *st, int64_t before, unsigned lim
 				  struct store_layer_list *ret, struct err *err)
 {
 	static const char sql[] = COLUMNS_SELECT(
-		layer) " AS l WHERE created_at < ?1"
+		layer, "AS l WHERE created_at < ?1"
 		       " AND NOT EXISTS (SELECT 1 FROM session WHERE layer = l.id)"
 		       /* sealed just now: the update of its session follows */
 		       " AND NOT EXISTS (SELECT 1 FROM session WHERE sandbox = l.id)"
 		       " AND NOT EXISTS (SELECT 1 FROM snapshot WHERE layer = l.id)"
 		       " AND NOT EXISTS (SELECT 1 FROM layer WHERE parent = l.id)"
 		       " AND NOT EXISTS (SELECT 1 FROM layer_hold WHERE layer = l.id)"
-		       " ORDER BY created_at, id LIMIT ?2";
+		       " ORDER BY created_at, id LIMIT ?2");
 
-	if (check_page((struct store_page){ .limit = limit }, err) < 0)
-		return -1;
-	return db_get_list(st, sql, DB_VALUES(db_int(before), db_int(limit)), &columns_layer,
-			   SIZE_MAX, ret, err);
+	return db_get_page(st, sql, DB_VALUES(db_int(before), db_int(limit)), &columns_layer,
+			   (struct store_page){ .limit = limit }, ret, err);
 }
 
 int store_layer_remove(struct store *st, const char *id, struct err *err)
@@ -108,47 +104,43 @@ int store_layer_remove(struct store *st, const char *id, struct err *err)
 
 int store_snapshot_add(struct store *st, struct store_snapshot *s, struct err *err)
 {
-	if (check_snapshot(s, err) < 0)
-		return -1;
-	return db_add_record(st, COLUMNS_INSERT(snapshot), &columns_snapshot, s, "snapshot", s->id,
-			     &s->seq, err);
+	return db_add_record(st, COLUMNS_INSERT(snapshot), &columns_snapshot, s, s->id, &s->seq,
+			     err);
 }
 
 int store_snapshot_get(struct store *st, const char *id, struct store_snapshot *ret,
 		       struct err *err)
 {
-	return db_get_record(st, COLUMNS_SELECT(snapshot) " WHERE id = ?1", DB_VALUES(db_text(id)),
+	return db_get_record(st, COLUMNS_SELECT(snapshot, "WHERE id = ?1"), DB_VALUES(db_text(id)),
 			     &columns_snapshot, ret, "snapshot", id, err);
 }
 
 int store_snapshot_find(struct store *st, const char *session, const char *name,
 			struct store_snapshot *ret, struct err *err)
 {
-	return db_get_record(st, COLUMNS_SELECT(snapshot) " WHERE session = ?1 AND name = ?2",
+	return db_get_record(st, COLUMNS_SELECT(snapshot, "WHERE session = ?1 AND name = ?2"),
 			     DB_VALUES(db_text(session), db_text(name)), &columns_snapshot, ret,
 			     "snapshot", name, err);
 }
 
-#define OF_TENANT COLUMNS_SELECT(snapshot) " AS n WHERE tenant = ?1"
+#define OF_TENANT COLUMNS_SELECT(snapshot, "AS n WHERE tenant = ?1")
 #define OF_USER                                                                                    \
-	" AND (?5 IS NULL"                                                                         \
-	" OR EXISTS (SELECT 1 FROM session AS s WHERE s.id = n.session AND s.user = ?5)"           \
-	" OR EXISTS (SELECT 1 FROM tombstone AS t WHERE t.session = n.session AND t.user = ?5))"
-#define PAGE " AND seq > ?3 ORDER BY seq LIMIT ?4"
+	" AND (?3 IS NULL"                                                                         \
+	" OR EXISTS (SELECT 1 FROM session AS s WHERE s.id = n.session AND s.user = ?3)"           \
+	" OR EXISTS (SELECT 1 FROM tombstone AS t WHERE t.session = n.session AND t.user = ?3))"
 
 int store_snapshot_list(struct store *st, const struct store_snapshot_filter *f,
 			struct store_page page, struct store_snapshot_list *ret, struct err *err)
 {
 	/* Two statements, so that the one with a session uses the whole index. */
-	const char *sql =
-		f->session ? OF_TENANT " AND session = ?2" OF_USER PAGE : OF_TENANT OF_USER PAGE;
+	const char *sql = f->session ? OF_TENANT " AND session = ?2" OF_USER DB_PAGE
+				     : OF_TENANT OF_USER DB_PAGE;
 
-	if (check_page(page, err) < 0 || check_snapshot_filter(f, err) < 0)
+	if (check_snapshot_filter(f, err) < 0)
 		return -1;
-	return db_get_list(st, sql,
-			   DB_VALUES(db_text(f->tenant), db_text(f->session), db_int(page.after),
-				     db_int(page.limit + 1), db_text(f->user)),
-			   &columns_snapshot, page.limit, ret, err);
+	return db_get_page(st, sql,
+			   DB_VALUES(db_text(f->tenant), db_text(f->session), db_text(f->user)),
+			   &columns_snapshot, page, ret, err);
 }
 
 int store_snapshot_remove(struct store *st, const char *id, struct err *err)

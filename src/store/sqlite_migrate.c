@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "store/sqlite_migrate.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "store/sqlite_open.h"
-
 /* "lodg": identifies the file as a lodge database before its content is trusted. */
 enum { APPLICATION = 0x6c6f6467 };
+enum { OPEN_NEW = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX };
 
-static void sql_close(sqlite3 *sql)
-{
-	sqlite3_close(sql);
-}
-DEFINE_AUTO(sqlite3 *, sql_close);
-
-static int exec(struct store *db, const char *sql, struct err *err)
-{
-	int rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
-
-	return rc == SQLITE_OK ? 0 : db_fail(db, rc, err);
-}
+DEFINE_AUTO(sqlite3 *, sqlite3_close);
 
 static int sync_directory_of(const char *path, struct err *err)
 {
@@ -49,9 +39,10 @@ static int apply(struct store *db, const char *sql, int version, struct err *err
 	char set[64];
 
 	snprintf(set, sizeof(set), "PRAGMA user_version = %d", version);
-	if (exec(db, "BEGIN IMMEDIATE", err) < 0)
+	if (db_exec(db, "BEGIN IMMEDIATE", err) < 0)
 		return -1;
-	if (exec(db, sql, err) < 0 || exec(db, set, err) < 0 || exec(db, "COMMIT", err) < 0) {
+	if (db_exec(db, sql, err) < 0 || db_exec(db, set, err) < 0 ||
+	    db_exec(db, "COMMIT", err) < 0) {
 		sqlite3_exec(db->sql, "ROLLBACK", NULL, NULL, NULL);
 		return err_ctx(err, "schema %d", version);
 	}
@@ -70,12 +61,10 @@ static int apply_from(struct store *db, const char *const *schema, int version, 
 
 static int remove_leftover(const char *name, struct err *err)
 {
-	auto_free char *journal = NULL;
+	auto_call(sqlite3_free) char *journal = sqlite3_mprintf("%s-journal", name);
 
-	if (asprintf(&journal, "%s-journal", name) < 0) {
-		journal = NULL;
+	if (!journal)
 		return err_sys(err, ENOMEM, "%s", name);
-	}
 	if ((unlink(name) < 0 && errno != ENOENT) || (unlink(journal) < 0 && errno != ENOENT))
 		return err_sys(err, errno, "remove %s", name);
 	return 0;
@@ -84,17 +73,16 @@ static int remove_leftover(const char *name, struct err *err)
 static int create_file(struct store *db, const char *name, const char *const *schema,
 		       struct err *err)
 {
-	auto_call(sql_close) sqlite3 *sql = NULL;
+	auto_call(sqlite3_close) sqlite3 *sql = NULL;
 	char mark[64];
 	int rc;
 
-	rc = sqlite3_open_v2(
-		name, &sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	rc = sqlite3_open_v2(name, &sql, OPEN_NEW, NULL);
 	db->sql = sql;
 	if (rc != SQLITE_OK)
 		return db_fail(db, rc, err);
 	snprintf(mark, sizeof(mark), "PRAGMA application_id = %d", APPLICATION);
-	return exec(db, mark, err) < 0 ? -1 : apply_from(db, schema, 0, err);
+	return db_exec(db, mark, err) < 0 ? -1 : apply_from(db, schema, 0, err);
 }
 
 /* The file has another name until it is complete, so an empty file of the final name is always a
@@ -102,12 +90,10 @@ static int create_file(struct store *db, const char *name, const char *const *sc
 int sqlite_make(const char *path, const char *const *schema, struct err *err)
 {
 	auto_free struct store *db = calloc(1, sizeof(*db) + strlen(path) + 1);
-	auto_free char *name = NULL;
+	auto_call(sqlite3_free) char *name = sqlite3_mprintf("%s.new", path);
 
-	if (!db || asprintf(&name, "%s.new", path) < 0) {
-		name = NULL;
+	if (!db || !name)
 		return err_sys(err, ENOMEM, "%s", path);
-	}
 	memcpy(db->path, path, strlen(path) + 1);
 	if (remove_leftover(name, err) < 0 || create_file(db, name, schema, err) < 0)
 		return -1;
@@ -118,12 +104,11 @@ int sqlite_make(const char *path, const char *const *schema, struct err *err)
 
 static int copy_into(struct store *db, const char *name, struct err *err)
 {
-	auto_call(sql_close) sqlite3 *to = NULL;
+	auto_call(sqlite3_close) sqlite3 *to = NULL;
 	sqlite3_backup *copy;
 	int rc;
 
-	rc = sqlite3_open_v2(
-		name, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	rc = sqlite3_open_v2(name, &to, OPEN_NEW, NULL);
 	if (rc == SQLITE_OK) {
 		copy = sqlite3_backup_init(to, "main", db->sql, "main");
 		if (copy)
@@ -138,16 +123,11 @@ static int copy_into(struct store *db, const char *name, struct err *err)
 
 static int back_up(struct store *db, int version, struct err *err)
 {
-	auto_free char *name = NULL, *half = NULL;
+	auto_call(sqlite3_free) char *name = sqlite3_mprintf("%s.v%d", db->path, version);
+	auto_call(sqlite3_free) char *half = sqlite3_mprintf("%s.v%d.new", db->path, version);
 
-	if (asprintf(&name, "%s.v%d", db->path, version) < 0) {
-		name = NULL;
+	if (!name || !half)
 		return err_sys(err, ENOMEM, "%s", db->path);
-	}
-	if (asprintf(&half, "%s.new", name) < 0) {
-		half = NULL;
-		return err_sys(err, ENOMEM, "%s", db->path);
-	}
 	if (remove_leftover(half, err) < 0)
 		return -1;
 	if (copy_into(db, half, err) < 0) {

@@ -3,30 +3,29 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file_io.h"
 #include "store/schema.h"
+#include "store/sqlite_migrate.h"
 
 enum { OPEN_WAIT_MS = 3000, REOPEN_MS = 1000, RESERVE_BYTES = 1 << 20 };
 
 /* These settings do not change the file: it is written only once it is known to be an intact lodge
  * database. In this locking mode SQLite keeps the index of the write-ahead log in its own memory:
  * that is safe with versions before 3.51.3 too, and excludes other programs. */
-static const char *const settings_before_check[] = {
-	"PRAGMA locking_mode = EXCLUSIVE",
-	"PRAGMA trusted_schema = OFF",
-	"PRAGMA cell_size_check = ON",
-};
-static const char *const settings_after_check[] = {
-	"PRAGMA synchronous = FULL",
-	"PRAGMA foreign_keys = ON",
-	"PRAGMA journal_size_limit = 8388608",
-};
+static const char settings_before_check[] = "PRAGMA locking_mode = EXCLUSIVE;"
+					    "PRAGMA trusted_schema = OFF;"
+					    "PRAGMA cell_size_check = ON";
+static const char settings_after_check[] = "PRAGMA synchronous = FULL;"
+					   "PRAGMA foreign_keys = ON;"
+					   "PRAGMA journal_size_limit = 8388608";
 
 int64_t store_changes(struct store *st)
 {
@@ -58,14 +57,86 @@ static bool make_reserve(const char *path)
 
 bool store_reserve(struct store *st, bool keep)
 {
-	auto_free char *path = NULL;
+	auto_call(sqlite3_free) char *path = sqlite3_mprintf("%s-reserve", st->path);
 
-	if (asprintf(&path, "%s-reserve", st->path) < 0) {
-		path = NULL;
+	if (!path)
 		return false;
-	}
 	return keep ? make_reserve(path) : unlink(path) == 0;
 }
+
+/* ---- the owner ----------------------------------------------------------------------------- */
+
+/* A lock besides SQLite's: that one reports only "busy", and is lost as soon as anything in this
+ * process opens and closes the database file. */
+enum { LOCK_TRIES = 100, LOCK_WAIT_US = 20000 };
+
+/* True if the process recorded in the file is dead. */
+static bool is_orphaned(int fd)
+{
+	char text[512];
+	long pid;
+
+	if (file_read_fd(fd, text, sizeof(text)) <= 0)
+		return false;
+	pid = strtol(text, NULL, 10);
+	return pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+static int fail_in_use(const char *path, int fd, struct err *err)
+{
+	char text[512], *socket;
+	long pid;
+
+	if (file_read_fd(fd, text, sizeof(text)) < 0)
+		text[0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	pid = strtol(text, &socket, 10);
+	if (pid <= 0 || *socket != ' ') /* The owner has not written its pid yet. */
+		return err_set(err, ERR_CONFLICT, "%s is in use by another process", path);
+	return err_set(err, ERR_CONFLICT, "%s is in use by process %ld (%s)", path, pid,
+		       socket + 1);
+}
+
+/* An owner killed during fork and exec leaves the lock to its child for a moment. */
+static int lock_file(int fd)
+{
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK || !is_orphaned(fd))
+			return -errno;
+		usleep(LOCK_WAIT_US);
+	}
+	return -EWOULDBLOCK;
+}
+
+/* Locks `<path>.owner` and writes this process into it. The lock lasts as long as the descriptor is
+ * open. If another process holds it, ERR_CONFLICT names that process and its socket. */
+static int take_ownership(const char *path, const char *socket, int *ret, struct err *err)
+{
+	auto_call(sqlite3_free) char *name = sqlite3_mprintf("%s.owner", path);
+	auto_close int fd = -1;
+	int r;
+
+	if (!name)
+		return err_sys(err, ENOMEM, "%s", path);
+	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0) {
+		err_sys(err, errno, "%s", name);
+		err->code = ERR_UNAVAILABLE;
+		return -1;
+	}
+	r = lock_file(fd);
+	if (r < 0)
+		return r == -EWOULDBLOCK ? fail_in_use(path, fd, err)
+					 : err_sys(err, -r, "lock %s", name);
+	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%ld %s\n", (long)getpid(), socket) < 0)
+		return err_sys(err, errno, "%s", name);
+	*ret = steal_fd(&fd);
+	return 0;
+}
+
+/* ---- the connection ------------------------------------------------------------------------ */
 
 static void disconnect(struct store *db)
 {
@@ -109,9 +180,11 @@ static struct store *db_new(const char *path, const char *const *schema)
 /* Creates the database unless there has been one. */
 static int create_if_missing(const char *path, const char *const *schema, struct err *err)
 {
-	auto_free char *log = NULL;
+	auto_call(sqlite3_free) char *log = sqlite3_mprintf("%s-wal", path);
 	struct stat st;
 
+	if (!log)
+		return err_sys(err, ENOMEM, "%s", path);
 	if (stat(path, &st) == 0)
 		return st.st_size > 0
 			       ? 0
@@ -120,25 +193,10 @@ static int create_if_missing(const char *path, const char *const *schema, struct
 					 path);
 	if (errno != ENOENT)
 		return err_sys(err, errno, "%s", path);
-	if (asprintf(&log, "%s-wal", path) < 0) {
-		log = NULL;
-		return err_sys(err, ENOMEM, "%s", path);
-	}
 	if (stat(log, &st) == 0)
 		return err_set(err, ERR_INTERNAL,
 			       "%s is missing, but its log %s exists: restore a backup", path, log);
 	return sqlite_make(path, schema, err);
-}
-
-static int apply(struct store *db, const char *const *settings, size_t n, struct err *err)
-{
-	for (size_t i = 0; i < n; i++) {
-		int rc = sqlite3_exec(db->sql, settings[i], NULL, NULL, NULL);
-
-		if (rc != SQLITE_OK)
-			return db_fail(db, rc, err);
-	}
-	return 0;
 }
 
 /* 1 if the first row of a pragma is `want`, else 0; `ret` gets the row. */
@@ -189,11 +247,9 @@ static int prepare_file(struct store *db, struct err *err)
 
 	if (sqlite3_db_readonly(db->sql, "main") == 1)
 		return err_set(err, ERR_UNAVAILABLE, "%s: not writable", db->path);
-	if (apply(db, settings_before_check, ARRAY_LEN(settings_before_check), err) < 0 ||
-	    sqlite_identify(db, db->schema, &version, err) < 0 || check_integrity(db, err) < 0)
-		return -1;
-	if (enable_wal(db, err) < 0 ||
-	    apply(db, settings_after_check, ARRAY_LEN(settings_after_check), err) < 0)
+	if (db_exec(db, settings_before_check, err) < 0 ||
+	    sqlite_identify(db, db->schema, &version, err) < 0 || check_integrity(db, err) < 0 ||
+	    enable_wal(db, err) < 0 || db_exec(db, settings_after_check, err) < 0)
 		return -1;
 	return sqlite_migrate(db, db->schema, version, err);
 }
@@ -217,10 +273,8 @@ int sqlite_open(const char *path, const char *socket, const char *const *schema,
 
 	if (!db)
 		return err_sys(err, ENOMEM, "%s", path);
-	if (sqlite_owner_take(path, socket, &db->owner, err) < 0 ||
-	    create_if_missing(path, schema, err) < 0)
-		return -1;
-	if (connect_db(db, err) < 0)
+	if (take_ownership(path, socket, &db->owner, err) < 0 ||
+	    create_if_missing(path, schema, err) < 0 || connect_db(db, err) < 0)
 		return -1;
 	*ret = steal_ptr(&db);
 	(void)store_reserve(*ret, true);

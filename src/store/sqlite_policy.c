@@ -4,31 +4,26 @@
 
 int store_policy_add(struct store *st, struct store_policy *p, struct err *err)
 {
-	if (check_policy(p, err) < 0)
-		return -1;
-	return db_add_record(st, COLUMNS_INSERT(policy), &columns_policy, p, "policy", p->name,
-			     &p->seq, err);
+	return db_add_record(st, COLUMNS_INSERT(policy), &columns_policy, p, p->name, &p->seq, err);
 }
 
 int store_policy_update(struct store *st, const struct store_policy *p, struct err *err)
 {
-	int changed;
-
-	if (check_policy(p, err) < 0 || db_begin(st, err) < 0)
-		return -1;
-	changed = db_run_record(st,
+	int changed =
+		db_write_record(st,
 				"UPDATE policy SET " COLUMNS_SET(
 					policy_rules) " WHERE tenant = :tenant AND name = :name",
 				&columns_policy, p, err);
+
 	if (changed == 0)
-		changed = err_set(err, ERR_NOT_FOUND, "policy %s does not exist", p->name);
-	return db_end(st, changed, err);
+		return err_set(err, ERR_NOT_FOUND, "policy %s does not exist", p->name);
+	return changed < 0 ? -1 : 0;
 }
 
 int store_policy_get(struct store *st, const char *tenant, const char *name,
 		     struct store_policy *ret, struct err *err)
 {
-	return db_get_record(st, COLUMNS_SELECT(policy) " WHERE tenant = ?1 AND name = ?2",
+	return db_get_record(st, COLUMNS_SELECT(policy, "WHERE tenant = ?1 AND name = ?2"),
 			     DB_VALUES(db_text(tenant), db_text(name)), &columns_policy, ret,
 			     "policy", name, err);
 }
@@ -36,13 +31,10 @@ int store_policy_get(struct store *st, const char *tenant, const char *name,
 int store_policy_list(struct store *st, const char *tenant, struct store_page page,
 		      struct store_policy_list *ret, struct err *err)
 {
-	if (check_page(page, err) < 0 || check_filter("tenant", tenant, err) < 0)
+	if (check_filter("tenant", tenant, err) < 0)
 		return -1;
-	return db_get_list(st,
-			   COLUMNS_SELECT(policy) " WHERE (?1 IS NULL OR tenant = ?1) "
-						  "AND seq > ?2 ORDER BY seq LIMIT ?3",
-			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit + 1)),
-			   &columns_policy, page.limit, ret, err);
+	return db_get_page(st, COLUMNS_SELECT(policy, "WHERE (?1 IS NULL OR tenant = ?1)" DB_PAGE),
+			   DB_VALUES(db_text(tenant)), &columns_policy, page, ret, err);
 }
 
 static int check_unused(struct store *db, const char *tenant, const char *name, struct err *err)

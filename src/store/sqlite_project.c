@@ -10,16 +10,13 @@
 
 int store_project_add(struct store *st, struct store_project *p, struct err *err)
 {
-	if (check_project(p, err) < 0)
-		return -1;
-	return db_add_record(st, COLUMNS_INSERT(project), &columns_project, p, "project", p->id,
-			     &p->seq, err);
+	return db_add_record(st, COLUMNS_INSERT(project), &columns_project, p, p->id, &p->seq, err);
 }
 
 int store_project_get(struct store *st, const char *tenant, const char *id,
 		      struct store_project *ret, struct err *err)
 {
-	return db_get_record(st, COLUMNS_SELECT(project) " WHERE tenant = ?1 AND id = ?2",
+	return db_get_record(st, COLUMNS_SELECT(project, "WHERE tenant = ?1 AND id = ?2"),
 			     DB_VALUES(db_text(tenant), db_text(id)), &columns_project, ret,
 			     "project", id, err);
 }
@@ -27,19 +24,15 @@ int store_project_get(struct store *st, const char *tenant, const char *id,
 int store_project_list(struct store *st, const char *tenant, const char *user,
 		       struct store_page page, struct store_project_list *ret, struct err *err)
 {
-	if (check_page(page, err) < 0 || check_filter("user", user, err) < 0)
+	static const char sql[] = COLUMNS_SELECT(
+		project, "AS p WHERE tenant = ?1 AND (?2 IS NULL OR owner = ?2"
+			 " OR EXISTS (SELECT 1 FROM member"
+			 " WHERE tenant = ?1 AND team = p.team AND user = ?2))" DB_PAGE);
+
+	if (check_filter("user", user, err) < 0)
 		return -1;
-	return db_get_list(
-		st,
-		COLUMNS_SELECT(
-			project) " AS p WHERE tenant = ?1"
-				 " AND seq > ?3 AND (?2 IS NULL OR owner = ?2 OR EXISTS "
-				 "(SELECT 1 FROM"
-				 " member WHERE tenant = ?1 AND team = p.team AND user = ?2))"
-				 " ORDER BY seq LIMIT ?4",
-		DB_VALUES(db_text(tenant), db_text(user), db_int(page.after),
-			  db_int(page.limit + 1)),
-		&columns_project, page.limit, ret, err);
+	return db_get_page(st, sql, DB_VALUES(db_text(tenant), db_text(user)), &columns_project,
+			   page, ret, err);
 }
 
 int store_project_remove(struct store *st, const char *tenant, const char *id, struct err *err)
@@ -77,7 +70,7 @@ int store_fragment_add(struct store *st, struct store_fragment *f, const struct 
 {
 	struct store_fragment new = *f;
 
-	if (check_fragment(f, err) < 0 || check_files(files, nfiles, err) < 0 ||
+	if (check_record(&columns_fragment, f, err) < 0 || check_files(files, nfiles, err) < 0 ||
 	    db_begin(st, err) < 0)
 		return -1;
 	new.files = (int64_t)nfiles;
@@ -93,7 +86,7 @@ int store_fragment_add(struct store *st, struct store_fragment *f, const struct 
 int store_fragment_get(struct store *st, const char *tenant, const char *id,
 		       struct store_fragment *ret, struct err *err)
 {
-	return db_get_record(st, COLUMNS_SELECT(fragment) " WHERE tenant = ?1 AND id = ?2",
+	return db_get_record(st, COLUMNS_SELECT(fragment, "WHERE tenant = ?1 AND id = ?2"),
 			     DB_VALUES(db_text(tenant), db_text(id)), &columns_fragment, ret,
 			     "fragment", id, err);
 }
@@ -145,16 +138,12 @@ int store_fragment_files(struct store *st, const char *tenant, const char *id,
 int store_fragment_list(struct store *st, const char *tenant, const char *project,
 			struct store_page page, struct store_fragment_list *ret, struct err *err)
 {
-	if (check_page(page, err) < 0)
-		return -1;
-	return db_get_list(
+	return db_get_page(
 		st,
-		COLUMNS_SELECT(fragment) " WHERE tenant = ?1"
-					 " AND project = ?2 AND (?3 = 0 OR seq < ?3) ORDER "
-					 "BY seq DESC LIMIT ?4",
-		DB_VALUES(db_text(tenant), db_text(project), db_int(page.after),
-			  db_int(page.limit + 1)),
-		&columns_fragment, page.limit, ret, err);
+		COLUMNS_SELECT(fragment,
+			       "WHERE tenant = ?1 AND project = ?2"
+			       " AND (:after = 0 OR seq < :after) ORDER BY seq DESC LIMIT :limit"),
+		DB_VALUES(db_text(tenant), db_text(project)), &columns_fragment, page, ret, err);
 }
 
 int store_fragment_remove(struct store *st, const char *tenant, const char *id, struct err *err)

@@ -4,16 +4,14 @@
 
 int store_quota_set(struct store *st, const struct store_quota *q, struct err *err)
 {
-	if (check_text("tenant", q->tenant, err) < 0 || db_begin(st, err) < 0)
-		return -1;
-	return db_end(st, db_run_record(st, COLUMNS_REPLACE(quota), &columns_quota, q, err), err);
+	return db_write_record(st, COLUMNS_REPLACE(quota), &columns_quota, q, err) < 0 ? -1 : 0;
 }
 
 int store_quota_get(struct store *st, const char *tenant, const char *user, struct store_quota *ret,
 		    struct err *err)
 {
 	return db_get_record(st,
-			     COLUMNS_SELECT(quota) " WHERE tenant = ?1 AND user = ifnull(?2, '')",
+			     COLUMNS_SELECT(quota, "WHERE tenant = ?1 AND user = ifnull(?2, '')"),
 			     DB_VALUES(db_text(tenant), db_text(user)), &columns_quota, ret,
 			     "quota of", user, err);
 }
@@ -26,24 +24,20 @@ int store_quota_charge(struct store *st, const char *tenant, const char *user, i
 	return db_write(st,
 			"INSERT INTO cpu (tenant, user, ms) VALUES (?1, ifnull(?2, ''), ?3) "
 			"ON CONFLICT DO UPDATE SET ms = ms + ?3",
-			DB_VALUES(db_text(tenant), db_text(user), db_int(cpu_ms)), err) < 0
-		       ? -1
-		       : 0;
+			DB_VALUES(db_text(tenant), db_text(user), db_int(cpu_ms)), err);
 }
+
+#define USAGE                                                                                      \
+	"SELECT count(*), sum(disk_bytes), sum(((1 << state) & ?3) != 0),"                         \
+	" sum(memory_bytes * (((1 << state) & ?3) != 0)) FROM session WHERE "
 
 static int count_sessions(struct store *db, const char *tenant, const char *user, uint64_t states,
 			  struct store_usage *u, struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
-	const char *sql = tenant && user ? "SELECT count(*), sum(disk_bytes),"
-					   " sum(((1 << state) & ?3) != 0),"
-					   " sum(memory_bytes * (((1 << state) & ?3) != 0))"
-					   " FROM session WHERE tenant = ?1 AND user = ?2"
-					 : "SELECT count(*), sum(disk_bytes),"
-					   " sum(((1 << state) & ?3) != 0),"
-					   " sum(memory_bytes * (((1 << state) & ?3) != 0))"
-					   " FROM session WHERE (?1 IS NULL OR tenant = ?1)"
-					   " AND (?2 IS NULL OR user = ?2)";
+	const char *sql = tenant && user ? USAGE "tenant = ?1 AND user = ?2"
+					 : USAGE
+				  "(?1 IS NULL OR tenant = ?1) AND (?2 IS NULL OR user = ?2)";
 
 	if (db_start(db, sql, DB_VALUES(db_text(tenant), db_text(user), db_int((int64_t)states)),
 		     &stmt, err) < 0 ||

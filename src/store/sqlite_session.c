@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "store/record_check.h"
-#include "store/sqlite_db.h"
+#include "store/sqlite_user.h"
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -14,8 +14,8 @@ static int read_bindings(struct store *db, struct store_session *s, struct err *
 		int64_t next;
 	} l;
 
-	if (db_get_list(db, COLUMNS_SELECT(binding) " WHERE session = ?1 ORDER BY kind, key",
-			DB_VALUES(db_text(s->id)), &columns_binding, SIZE_MAX, &l, err) < 0)
+	if (db_get_list(db, COLUMNS_SELECT(binding, "WHERE session = ?1 ORDER BY kind, key"),
+			DB_VALUES(db_text(s->id)), &columns_binding, &l, err) < 0)
 		return -1;
 	s->bindings = l.items;
 	s->nbindings = l.count;
@@ -40,29 +40,27 @@ static int get_session(struct store *db, const char *sql, const struct db_value 
 
 int store_session_get(struct store *st, const char *id, struct store_session *ret, struct err *err)
 {
-	return get_session(st, COLUMNS_SELECT(session) " WHERE id = ?1", DB_VALUES(db_text(id)),
+	return get_session(st, COLUMNS_SELECT(session, "WHERE id = ?1"), DB_VALUES(db_text(id)),
 			   "session", id, ret, err);
 }
 
 int store_session_find(struct store *st, const char *tenant, const struct store_binding *by,
 		       struct store_session *ret, struct err *err)
 {
-	return get_session(
-		st,
-		COLUMNS_SELECT(session) " WHERE id = "
-					"(SELECT session FROM binding WHERE tenant = ?1 AND "
-					"kind = ?2 AND key = ?3)",
-		DB_VALUES(db_text(tenant), db_text(by->kind), db_text(by->key)), "session of",
-		by->key, ret, err);
+	return get_session(st,
+			   COLUMNS_SELECT(session,
+					  "WHERE id = (SELECT session FROM binding"
+					  " WHERE tenant = ?1 AND kind = ?2 AND key = ?3)"),
+			   DB_VALUES(db_text(tenant), db_text(by->kind), db_text(by->key)),
+			   "session of", by->key, ret, err);
 }
 
 static int get_sessions(struct store *db, const char *sql, const struct db_value *values, size_t n,
-			unsigned limit, struct store_session_list *ret, struct err *err)
+			struct store_page page, struct store_session_list *ret, struct err *err)
 {
-	struct store_session_list l = { 0 };
+	struct store_session_list l;
 
-	if (check_page((struct store_page){ .limit = limit }, err) < 0 ||
-	    db_get_list(db, sql, values, n, &columns_session, limit, &l, err) < 0)
+	if (db_get_page(db, sql, values, n, &columns_session, page, &l, err) < 0)
 		return -1;
 	for (size_t i = 0; i < l.count; i++)
 		if (read_bindings(db, &l.items[i], err) < 0) {
@@ -73,20 +71,18 @@ static int get_sessions(struct store *db, const char *sql, const struct db_value
 	return 0;
 }
 
-#define OF_TENANT_AND_USER " WHERE (?2 IS NULL OR tenant = ?2) AND (?3 IS NULL OR user = ?3)"
+#define TENANT_AND_USER "WHERE (?1 IS NULL OR tenant = ?1) AND (?2 IS NULL OR user = ?2)"
 #define FILTER                                                                                     \
-	" AND (?4 IS NULL OR project = ?4) AND (?5 = 0 OR (1 << state) & ?5)"                      \
-	" AND (?6 IS NULL OR EXISTS (SELECT 1 FROM json_each(session.metadata) AS m"               \
-	" WHERE m.key = ?6 AND m.type = 'text' AND m.value = ?7))"                                 \
-	" AND (?9 IS NULL OR template = ?9) AND (?10 IS NULL OR policy = ?10)"
-#define PAGE " AND seq > ?1 ORDER BY seq LIMIT ?8"
+	" AND (?3 IS NULL OR project = ?3) AND (?4 = 0 OR (1 << state) & ?4)"                      \
+	" AND (?5 IS NULL OR EXISTS (SELECT 1 FROM json_each(session.metadata) AS m"               \
+	" WHERE m.key = ?5 AND m.type = 'text' AND m.value = ?6))"                                 \
+	" AND (?7 IS NULL OR template = ?7) AND (?8 IS NULL OR policy = ?8)"
 
-/* The values ?1 to ?10, as two arguments. */
-#define FILTER_VALUES(f, page)                                                                     \
-	DB_VALUES(db_int((page).after), db_text((f)->tenant), db_text((f)->user),                  \
-		  db_text((f)->project), db_int((int64_t)(f)->states), db_text((f)->meta_key),     \
-		  db_text((f)->meta_value), db_int((page).limit + 1), db_text((f)->template),      \
-		  db_text((f)->policy))
+/* The values ?1 to ?8, as two arguments. */
+#define FILTER_VALUES(f)                                                                           \
+	DB_VALUES(db_text((f)->tenant), db_text((f)->user), db_text((f)->project),                 \
+		  db_int((int64_t)(f)->states), db_text((f)->meta_key), db_text((f)->meta_value),  \
+		  db_text((f)->template), db_text((f)->policy))
 
 int store_session_list(struct store *st, const struct store_session_filter *f,
 		       struct store_page page, struct store_session_list *ret, struct err *err)
@@ -94,60 +90,52 @@ int store_session_list(struct store *st, const struct store_session_filter *f,
 	/* Two statements, so that the one with a user uses its index. */
 	const char *sql =
 		f->tenant && f->user
-			? COLUMNS_SELECT(session) " WHERE tenant = ?2 AND user = ?3" FILTER PAGE
-			: COLUMNS_SELECT(session) OF_TENANT_AND_USER FILTER PAGE;
+			? COLUMNS_SELECT(session, "WHERE tenant = ?1 AND user = ?2" FILTER DB_PAGE)
+			: COLUMNS_SELECT(session, TENANT_AND_USER FILTER DB_PAGE);
 
 	if (check_session_filter(f, err) < 0)
 		return -1;
-	return get_sessions(st, sql, FILTER_VALUES(f, page), page.limit, ret, err);
+	return get_sessions(st, sql, FILTER_VALUES(f), page, ret, err);
 }
 
 int store_session_count(struct store *st, const struct store_session_filter *f, int64_t *ret,
 			struct err *err)
 {
-	static const struct store_page none = { 0 };
 	/* A query by template alone uses its index. */
-	const char *sql = f->template ? "SELECT count(*) FROM session WHERE template = ?9"
-					" AND (?2 IS NULL OR tenant = ?2)"
-					" AND (?3 IS NULL OR user = ?3)" FILTER
-				      : "SELECT count(*) FROM session" OF_TENANT_AND_USER FILTER;
+	const char *sql = f->template ? "SELECT count(*) FROM session " TENANT_AND_USER
+					" AND template = ?7" FILTER
+				      : "SELECT count(*) FROM session " TENANT_AND_USER FILTER;
 
 	if (check_session_filter(f, err) < 0)
 		return -1;
-	return db_number(st, sql, FILTER_VALUES(f, none), ret, err);
+	return db_number(st, sql, FILTER_VALUES(f), ret, err);
 }
 
+/* There is no cursor in these two: callers process the list and query again. */
 int store_session_find_due(struct store *st, int64_t now, unsigned limit,
 			   struct store_session_list *ret, struct err *err)
 {
-	if (get_sessions(st,
-			 COLUMNS_SELECT(session) " WHERE due_at > 0 AND due_at <= ?1 "
-						 "ORDER BY due_at, seq LIMIT ?2",
-			 DB_VALUES(db_int(now), db_int(limit)), limit, ret, err) < 0)
-		return -1;
-	ret->next = 0; /* The list is not in cursor order: callers process it and query again. */
-	return 0;
+	return get_sessions(
+		st,
+		COLUMNS_SELECT(session,
+			       "WHERE due_at > 0 AND due_at <= ?1 ORDER BY due_at, seq LIMIT ?2"),
+		DB_VALUES(db_int(now), db_int(limit)), (struct store_page){ .limit = limit }, ret,
+		err);
 }
 
 int store_session_find_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
 			    struct store_session_list *ret, struct err *err)
 {
-	if (get_sessions(
-		    st,
-		    COLUMNS_SELECT(
-			    session) " AS s WHERE layer IS NOT NULL"
-				     " AND (1 << state) & ?1 AND ?2 < ("
-				     "WITH RECURSIVE down (id, n) AS (SELECT s.layer, 1 UNION ALL"
-				     " SELECT l.parent, n + 1 FROM down JOIN layer AS l ON l.id = "
-				     "down.id"
-				     " WHERE l.parent IS NOT NULL AND n <= ?2) SELECT max(n) FROM "
-				     "down)"
-				     " ORDER BY seq LIMIT ?3",
-		    DB_VALUES(db_int((int64_t)states), db_int(depth), db_int(limit)), limit, ret,
-		    err) < 0)
-		return -1;
-	ret->next = 0;
-	return 0;
+	static const char sql[] = COLUMNS_SELECT(
+		session, "AS s WHERE layer IS NOT NULL AND (1 << state) & ?1 AND ?2 < ("
+			 "WITH RECURSIVE down (id, n) AS (SELECT s.layer, 1 UNION ALL"
+			 " SELECT l.parent, n + 1 FROM down JOIN layer AS l ON l.id = down.id"
+			 " WHERE l.parent IS NOT NULL AND n <= ?2) SELECT max(n) FROM down)"
+			 " ORDER BY seq LIMIT ?3");
+
+	return get_sessions(st, sql,
+			    DB_VALUES(db_int((int64_t)states), db_int(depth), db_int(limit)),
+			    (struct store_page){ .limit = limit }, ret, err);
 }
 
 /* ---- writing, inside a transaction --------------------------------------------------------- */
@@ -156,7 +144,6 @@ static int add_event(struct store *db, const struct store_session *s, const stru
 		     struct err *err)
 {
 	struct store_event e;
-	int64_t id;
 
 	if (!ev)
 		return 0;
@@ -164,7 +151,7 @@ static int add_event(struct store *db, const struct store_session *s, const stru
 	memcpy(e.tenant, s->tenant, sizeof(e.tenant));
 	memcpy(e.session, s->id, sizeof(e.session));
 	e.version = s->version;
-	return sqlite_event_insert(db, &e, &id, err);
+	return db_run_record(db, COLUMNS_INSERT(event), &columns_event, &e, err);
 }
 
 static int bind_key(struct store *db, const char *tenant, const struct store_binding *b,
@@ -193,9 +180,8 @@ static int insert_session(struct store *db, struct store_session *s, const struc
 			  struct err *err)
 {
 	s->version = 1;
-	if (check_policy_exists(db, s, err) < 0)
-		return err_ctx(err, "session %s", s->id);
-	if (db_run_record(db, COLUMNS_INSERT(session), &columns_session, s, err) < 0)
+	if (check_policy_exists(db, s, err) < 0 ||
+	    db_run_record(db, COLUMNS_INSERT(session), &columns_session, s, err) < 0)
 		return err_ctx(err, "session %s", s->id);
 	s->seq = sqlite3_last_insert_rowid(db->sql);
 	for (size_t i = 0; i < s->nbindings; i++)
@@ -208,16 +194,9 @@ static int insert_session(struct store *db, struct store_session *s, const struc
 static int update_record(struct store *db, struct store_session *s, const struct store_event *ev,
 			 struct err *err)
 {
-	int changed = db_run_record(
-		db,
-		"UPDATE session SET version = :version + 1, " COLUMNS_SET(session_state) " WHERE "
-											 "id = "
-											 ":id AND "
-											 "version "
-											 "= "
-											 ":versio"
-											 "n",
-		&columns_session, s, err);
+	static const char sql[] = "UPDATE session SET version = :version + 1, " COLUMNS_SET(
+		session_state) " WHERE id = :id AND version = :version";
+	int changed = db_run_record(db, sql, &columns_session, s, err);
 
 	if (changed <= 0)
 		return changed;
@@ -244,6 +223,14 @@ static int insert_tombstone(struct store *db, const struct store_session *s, str
 	return db_run(db, "DELETE FROM binding WHERE session = ?1", DB_VALUES(db_text(s->id)), err);
 }
 
+static int begin_change(struct store *db, const struct store_session *s,
+			const struct store_event *ev, struct err *err)
+{
+	if (check_session(s, err) < 0 || (ev && check_record(&columns_event, ev, err) < 0))
+		return -1;
+	return db_begin(db, err);
+}
+
 /* ---- the calls ----------------------------------------------------------------------------- */
 
 int store_session_create(struct store *st, struct store_session *s, const struct store_event *ev,
@@ -251,7 +238,7 @@ int store_session_create(struct store *st, struct store_session *s, const struct
 {
 	int64_t seq = s->seq, version = s->version;
 
-	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
+	if (begin_change(st, s, ev, err) < 0)
 		return -1;
 	if (db_end(st, insert_session(st, s, ev, err), err) == 0)
 		return 0;
@@ -283,7 +270,7 @@ static int write_session(struct store *st, struct store_session *s, const struct
 	int64_t version = s->version;
 	int written;
 
-	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
+	if (begin_change(st, s, ev, err) < 0)
 		return -1;
 	written = update_record(st, s, ev, err);
 	if (written > 0 && destroyed && insert_tombstone(st, s, err) < 0)
@@ -333,7 +320,7 @@ static int delete_session(struct store *db, const struct store_session *s,
 int store_session_retract(struct store *st, const struct store_session *s,
 			  const struct store_event *ev, struct err *err)
 {
-	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
+	if (begin_change(st, s, ev, err) < 0)
 		return -1;
 	return db_end(st, delete_session(st, s, ev, err), err);
 }
@@ -374,7 +361,34 @@ int store_session_rebind(struct store *st, const char *tenant, const struct stor
 			 const char *from, const char *to, const struct store_user *u,
 			 struct err *err)
 {
-	if (check_binding(key, err) < 0 || db_begin(st, err) < 0)
+	if (check_record(&columns_binding, key, err) < 0 || db_begin(st, err) < 0)
 		return -1;
 	return db_end(st, move_key(st, tenant, key, from, to, u, err), err);
+}
+
+/* ---- tombstones ---------------------------------------------------------------------------- */
+
+int store_tombstone_get(struct store *st, const char *session, struct store_tombstone *ret,
+			struct err *err)
+{
+	return db_get_record(st, COLUMNS_SELECT(tombstone, "WHERE session = ?1"),
+			     DB_VALUES(db_text(session)), &columns_tombstone, ret,
+			     "tombstone of session", session, err);
+}
+
+int store_tombstone_find(struct store *st, const char *tenant, const struct store_binding *by,
+			 struct store_tombstone *ret, struct err *err)
+{
+	return db_get_record(st,
+			     COLUMNS_SELECT(tombstone,
+					    "WHERE session = (SELECT session FROM tombstone_key"
+					    " WHERE tenant = ?1 AND kind = ?2 AND key = ?3)"),
+			     DB_VALUES(db_text(tenant), db_text(by->kind), db_text(by->key)),
+			     &columns_tombstone, ret, "tombstone of", by->key, err);
+}
+
+int store_tombstone_prune(struct store *st, int64_t before, struct err *err)
+{
+	return db_write(st, "DELETE FROM tombstone WHERE cause_at < ?1", DB_VALUES(db_int(before)),
+			err);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "store/sqlite_user.h"
+
 #include "store/record_check.h"
-#include "store/sqlite_db.h"
 
 /* ---- users --------------------------------------------------------------------------------- */
 
 int sqlite_user_put(struct store *db, const struct store_user *u, struct err *err)
 {
-	if (check_user(u, err) < 0)
+	if (check_record(&columns_user, u, err) < 0)
 		return -1;
 	return db_run_record(
 		db,
@@ -25,7 +26,7 @@ int store_user_put(struct store *st, const struct store_user *u, struct err *err
 int store_user_get(struct store *st, const char *tenant, const char *id, struct store_user *ret,
 		   struct err *err)
 {
-	return db_get_record(st, COLUMNS_SELECT(user) " WHERE tenant = ?1 AND id = ?2",
+	return db_get_record(st, COLUMNS_SELECT(user, "WHERE tenant = ?1 AND id = ?2"),
 			     DB_VALUES(db_text(tenant), db_text(id)), &columns_user, ret, "user",
 			     id, err);
 }
@@ -33,29 +34,22 @@ int store_user_get(struct store *st, const char *tenant, const char *id, struct 
 int store_user_list(struct store *st, const char *tenant, struct store_page page,
 		    struct store_user_list *ret, struct err *err)
 {
-	if (check_page(page, err) < 0)
-		return -1;
-	return db_get_list(st,
-			   COLUMNS_SELECT(user) " WHERE tenant = ?1 AND seq > ?2 "
-						"ORDER BY seq LIMIT ?3",
-			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit + 1)),
-			   &columns_user, page.limit, ret, err);
+	return db_get_page(st, COLUMNS_SELECT(user, "WHERE tenant = ?1" DB_PAGE),
+			   DB_VALUES(db_text(tenant)), &columns_user, page, ret, err);
 }
 
 /* ---- teams --------------------------------------------------------------------------------- */
 
 int store_team_put(struct store *st, const struct store_member *m, struct err *err)
 {
-	if (check_member(m, err) < 0 || db_begin(st, err) < 0)
-		return -1;
-	return db_end(st, db_run_record(st, COLUMNS_REPLACE(member), &columns_member, m, err), err);
+	return db_write_record(st, COLUMNS_REPLACE(member), &columns_member, m, err) < 0 ? -1 : 0;
 }
 
 int store_team_get(struct store *st, const char *tenant, const char *team, const char *user,
 		   struct store_member *ret, struct err *err)
 {
 	return db_get_record(
-		st, COLUMNS_SELECT(member) " WHERE tenant = ?1 AND team = ?2 AND user = ?3",
+		st, COLUMNS_SELECT(member, "WHERE tenant = ?1 AND team = ?2 AND user = ?3"),
 		DB_VALUES(db_text(tenant), db_text(team), db_text(user)), &columns_member, ret,
 		"member", user, err);
 }
@@ -63,36 +57,36 @@ int store_team_get(struct store *st, const char *tenant, const char *team, const
 int store_team_list(struct store *st, const char *tenant, const char *team,
 		    struct store_member_list *ret, struct err *err)
 {
-	return db_get_list(
-		st, COLUMNS_SELECT(member) " WHERE tenant = ?1 AND team = ?2 ORDER BY user",
-		DB_VALUES(db_text(tenant), db_text(team)), &columns_member, SIZE_MAX, ret, err);
+	return db_get_list(st,
+			   COLUMNS_SELECT(member, "WHERE tenant = ?1 AND team = ?2 ORDER BY user"),
+			   DB_VALUES(db_text(tenant), db_text(team)), &columns_member, ret, err);
 }
 
 int store_team_remove(struct store *st, const char *tenant, const char *team, const char *user,
 		      struct err *err)
 {
-	int changed =
-		db_write(st, "DELETE FROM member WHERE tenant = ?1 AND team = ?2 AND user = ?3",
-			 DB_VALUES(db_text(tenant), db_text(team), db_text(user)), err);
+	int changed;
 
+	if (db_begin(st, err) < 0)
+		return -1;
+	changed = db_run(st, "DELETE FROM member WHERE tenant = ?1 AND team = ?2 AND user = ?3",
+			 DB_VALUES(db_text(tenant), db_text(team), db_text(user)), err);
 	if (changed == 0)
-		return err_set(err, ERR_NOT_FOUND, "%s is not in team %s", user, team);
-	return changed < 0 ? -1 : 0;
+		changed = err_set(err, ERR_NOT_FOUND, "%s is not in team %s", user, team);
+	return db_end(st, changed, err);
 }
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
 int store_key_add(struct store *st, struct store_key *k, struct err *err)
 {
-	if (check_key(k, err) < 0)
-		return -1;
-	return db_add_record(st, COLUMNS_INSERT(key), &columns_key, k, "key", k->id, &k->seq, err);
+	return db_add_record(st, COLUMNS_INSERT(key), &columns_key, k, k->id, &k->seq, err);
 }
 
 int store_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
 		   struct err *err)
 {
-	return db_get_record(st, COLUMNS_SELECT(key) " WHERE hash = ?1",
+	return db_get_record(st, COLUMNS_SELECT(key, "WHERE hash = ?1"),
 			     DB_VALUES(db_blob(hash, STORE_HASH)), &columns_key, ret, "API key",
 			     "with this hash", err);
 }
@@ -100,13 +94,10 @@ int store_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct stor
 int store_key_list(struct store *st, const char *tenant, struct store_page page,
 		   struct store_key_list *ret, struct err *err)
 {
-	if (check_page(page, err) < 0 || check_filter("tenant", tenant, err) < 0)
+	if (check_filter("tenant", tenant, err) < 0)
 		return -1;
-	return db_get_list(st,
-			   COLUMNS_SELECT(key) " WHERE (?1 IS NULL OR tenant = ?1) "
-					       "AND seq > ?2 ORDER BY seq LIMIT ?3",
-			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit + 1)),
-			   &columns_key, page.limit, ret, err);
+	return db_get_page(st, COLUMNS_SELECT(key, "WHERE (?1 IS NULL OR tenant = ?1)" DB_PAGE),
+			   DB_VALUES(db_text(tenant)), &columns_key, page, ret, err);
 }
 
 int store_key_remove(struct store *st, const char *id, struct err *err)

@@ -8,10 +8,11 @@ import os
 from stage import RUNNING, Case, wait_for
 
 SCENARIOS = {}  # name -> (function, steps, stores)
-WAKE = ("wake:noted", "wake:made", "wake:ready")
-SLEEP = ("sleep:noted", "sleep:stopped", "sleep:sealed", "sleep:layered", "sleep:done")
-RUN = ("run:begun", "run:recorded", "run:ended", "run:saved", "run:finished", "exec:save")
-DESTROY = ("destroy:buried", "destroy:ended", "destroy:removed")
+RESUME = ("resume:recorded", "resume:made", "resume:ready")
+HIBERNATE = ("hibernate:recorded", "hibernate:stopped", "hibernate:sealed", "hibernate:layered",
+             "hibernate:done")
+EXEC = ("exec:begun", "exec:recorded", "exec:ended", "exec:saved", "exec:finished", "exec:save")
+DESTROY = ("destroy:recorded", "destroy:ended", "destroy:removed")
 STORE = ("store-commit", "store-committed")
 
 
@@ -25,13 +26,13 @@ def scenario(*steps, stores=("volume", "directory")):
 # ---- entering -----------------------------------------------------------------------------------
 
 
-@scenario("enter:created", *WAKE, *STORE)
+@scenario("enter:created", *RESUME, *STORE)
 def enter_new(c):
     yield lambda e: e.enter(key=c.key)
     c.check()
 
 
-@scenario("enter:created", *WAKE)
+@scenario("enter:created", *RESUME)
 def enter_once(c):
     yield lambda e: e.enter(once=c.key)
     s = c.e.enter(once=c.key)["session"]
@@ -40,7 +41,7 @@ def enter_once(c):
     assert len(c.e.list()["sessions"]) == 2, "the same key led to two"
 
 
-@scenario(*WAKE, *STORE)
+@scenario(*RESUME, *STORE)
 def resume_taken(c):
     """No other object uses the layer, so the sandbox takes it over."""
     c.enter()
@@ -50,7 +51,7 @@ def resume_taken(c):
     c.check()
 
 
-@scenario(*WAKE)
+@scenario(*RESUME)
 def resume_kept(c):
     """A snapshot uses the layer too."""
     c.enter()
@@ -67,7 +68,7 @@ def resume_kept(c):
     c.check_files(key=c.key + "x", sure={"a"}, maybe=set())
 
 
-@scenario(*WAKE)
+@scenario(*RESUME)
 def write_asleep(c):
     c.enter()
     c.put("a")
@@ -76,7 +77,7 @@ def write_asleep(c):
     c.check()
 
 
-@scenario("sleep:noted", "sleep:sealed", "wake:noted", "wake:made")
+@scenario("hibernate:recorded", "hibernate:sealed", "resume:recorded", "resume:made")
 def enter_dead(c):
     """Its sandbox was killed, so it is hibernated and resumed."""
     s = c.enter()
@@ -89,7 +90,7 @@ def enter_dead(c):
     c.check()
 
 
-@scenario("enter:created", "wake:made")
+@scenario("enter:created", "resume:made")
 def enter_snapshot(c):
     c.enter()
     c.put("a")
@@ -120,7 +121,7 @@ def check_row(c, row):
     assert c.read_all(row["exec"]) == (OUT, "oops\n")
 
 
-@scenario(*RUN, *STORE)
+@scenario(*EXEC, *STORE)
 def run(c):
     c.enter()
     yield lambda e: e.run(key=c.key, text=TEXT)
@@ -131,7 +132,7 @@ def run(c):
     assert ran(c) == len(rows), "it ran, but has no record"
 
 
-@scenario("run:claimed", *RUN)
+@scenario("exec:claimed", *EXEC)
 def run_once(c):
     c.enter()
 
@@ -148,7 +149,7 @@ def run_once(c):
         assert times == 1 and a["out"] == OUT and a["err"] == "oops\n", a
 
 
-@scenario("run:begun", "run:recorded")
+@scenario("exec:begun", "exec:recorded")
 def start_long(c):
     """The command continues without an engine, and with the next one."""
     c.enter()
@@ -162,7 +163,7 @@ def start_long(c):
         assert c.read_all(row["exec"]) == (want, "")
 
 
-@scenario("wake:made", "run:begun")
+@scenario("resume:made", "exec:begun")
 def run_asleep(c):
     c.enter()
     c.put("a")
@@ -178,7 +179,7 @@ def run_asleep(c):
 # ---- hibernate ----------------------------------------------------------------------------------
 
 
-@scenario("pause:noted", *STORE)
+@scenario("pause:recorded", *STORE)
 def pause(c):
     c.enter()
     c.put("a")
@@ -195,7 +196,7 @@ def unpause(c):
     c.check()
 
 
-@scenario(*SLEEP, *STORE)
+@scenario(*HIBERNATE, *STORE)
 def hibernate(c):
     c.enter()
     c.put("a")
@@ -208,7 +209,7 @@ def hibernate(c):
         assert all(x["state"] != RUNNING for x in rows if x), rows
 
 
-@scenario(*SLEEP)
+@scenario(*HIBERNATE)
 def hibernate_over_layers(c):
     """A snapshot also uses the layer it was resumed from."""
     c.enter()
@@ -223,7 +224,7 @@ def hibernate_over_layers(c):
     c.check_files(key=c.key + "x", sure={"a"}, maybe=set())
 
 
-@scenario("sleep:noted", "sleep:sealed", "store-committed")
+@scenario("hibernate:recorded", "hibernate:sealed", "store-committed")
 def archive(c):
     c.enter()
     c.put("a")
@@ -233,7 +234,7 @@ def archive(c):
     c.check()
 
 
-@scenario(*SLEEP)
+@scenario(*HIBERNATE)
 def sweep_idle(c):
     c.enter(idle_ms=60000)
     c.put("a")
@@ -245,7 +246,7 @@ def sweep_idle(c):
     c.check()
 
 
-@scenario("destroy:buried", "destroy:removed")
+@scenario("destroy:recorded", "destroy:removed")
 def sweep_destroy(c):
     c.enter(idle_ms=60000, idle_destroys=True)
 
@@ -256,7 +257,7 @@ def sweep_destroy(c):
     assert c.is_gone(why="idle")
 
 
-@scenario("sweep:lost", "sleep:noted", "sleep:layered")
+@scenario("sweep:lost", "hibernate:recorded", "hibernate:layered")
 def sweep_lost(c):
     s = c.enter()
     c.put("a")
@@ -269,7 +270,7 @@ def sweep_lost(c):
     c.check()
 
 
-@scenario("probe:expire", "sleep:noted")
+@scenario("probe:expire", "hibernate:recorded")
 def probe(c):
     s = c.enter()
     c.put("a")
@@ -281,7 +282,8 @@ def probe(c):
     c.check()
 
 
-@scenario("room:away", "sleep:noted", "sleep:sealed", "enter:created", "wake:made")
+@scenario("capacity:evict", "hibernate:recorded", "hibernate:sealed", "enter:created",
+          "resume:made")
 def room(c):
     """The second session needs the capacity of the first; the old session is busy."""
     c.enter()
@@ -312,7 +314,7 @@ def snapshot_live(c):
     check_snapshot(c, {"a"})
 
 
-@scenario("sleep:noted", "sleep:sealed", "sleep:done", "snapshot:named", *WAKE)
+@scenario("hibernate:recorded", "hibernate:sealed", "hibernate:done", "snapshot:named", *RESUME)
 def snapshot_stop(c):
     c.enter()
     c.put("a")
@@ -375,7 +377,7 @@ def before_rollback(c):
     return snap
 
 
-@scenario("rollback:moved", "rollback:ended", "wake:made", "wake:ready", *STORE)
+@scenario("rollback:moved", "rollback:ended", "resume:made", "resume:ready", *STORE)
 def rollback_live(c):
     snap = before_rollback(c)
     yield lambda e: e.rollback(key=c.key, snapshot=snap)
@@ -399,8 +401,8 @@ def exported(c):
     return path
 
 
-@scenario("import:sealed", "enter:created", "wake:made", "sleep:noted", "sleep:sealed",
-          "destroy:buried")
+@scenario("import:sealed", "enter:created", "resume:made", "hibernate:recorded", "hibernate:sealed",
+          "destroy:recorded")
 def import_(c):
     path = exported(c)
     yield lambda e: e.call("import", file=path, name="imported")
@@ -476,33 +478,33 @@ def flatten(c):
 
 # (scenario, where the first engine dies, where its successor dies during recovery)
 TWICE = [
-    ("enter_new", "wake:made", "settle:destroyed"),
-    ("enter_new", "wake:noted", "settle:destroyed"),
-    ("resume_taken", "wake:made", "settle:sealed"),
-    ("resume_taken", "wake:made", "store-commit"),
-    ("resume_kept", "wake:made", "store-commit"),
+    ("enter_new", "resume:made", "reconcile:destroyed"),
+    ("enter_new", "resume:recorded", "reconcile:destroyed"),
+    ("resume_taken", "resume:made", "reconcile:sealed"),
+    ("resume_taken", "resume:made", "store-commit"),
+    ("resume_kept", "resume:made", "store-commit"),
     ("rollback_live", "rollback:moved", "store-commit"),
-    ("hibernate", "sleep:noted", "sleep:stopped"),
-    ("hibernate", "sleep:noted", "sleep:sealed"),
-    ("hibernate", "sleep:stopped", "sleep:layered"),
-    ("hibernate", "sleep:sealed", "sleep:done"),
-    ("hibernate", "sleep:layered", "store-commit"),
-    ("destroy", "destroy:buried", "destroy:ended"),
+    ("hibernate", "hibernate:recorded", "hibernate:stopped"),
+    ("hibernate", "hibernate:recorded", "hibernate:sealed"),
+    ("hibernate", "hibernate:stopped", "hibernate:layered"),
+    ("hibernate", "hibernate:sealed", "hibernate:done"),
+    ("hibernate", "hibernate:layered", "store-commit"),
+    ("destroy", "destroy:recorded", "destroy:ended"),
     ("destroy", "destroy:ended", "destroy:removed"),
-    ("import_", "import:sealed", "destroy:buried"),
+    ("import_", "import:sealed", "destroy:recorded"),
     ("import_", "import:sealed", "destroy:ended"),
-    ("run", "run:begun", "exec:adopt"),
-    ("run", "run:begun", "store-commit"),
-    ("run", "run:recorded", "run:ended"),
-    ("run", "run:recorded", "run:saved"),
-    ("run", "run:recorded", "run:finished"),
-    ("run", "run:recorded", "exec:save"),
-    ("run_once", "run:saved", "exec:save"),
+    ("run", "exec:begun", "exec:adopt"),
+    ("run", "exec:begun", "store-commit"),
+    ("run", "exec:recorded", "exec:ended"),
+    ("run", "exec:recorded", "exec:saved"),
+    ("run", "exec:recorded", "exec:finished"),
+    ("run", "exec:recorded", "exec:save"),
+    ("run_once", "exec:saved", "exec:save"),
     ("collect", "collect:dropped", "exec:adopt"),
     ("switch_project", "switch:pointed", "switch:marked"),
     ("switch_project", "switch:pointed", "switch:copied"),
     ("switch_fragment", "switch:marked", "switch:copied"),
-    ("switch_project", "switch:made", "destroy:buried"),
+    ("switch_project", "switch:made", "destroy:recorded"),
 ]
 
 # scenario -> steps of the keeper during it

@@ -255,7 +255,7 @@ static bool is_consistent_after(const char *step)
 {
 	struct exec_opts want = { .text = "echo x >>ran; cat ran; sleep 0.2",
 				  .idempotency_key = step };
-	bool began = strcmp(step, "run:claimed") != 0, known = began && strcmp(step, "run:begun");
+	bool began = strcmp(step, "exec:claimed") != 0, known = began && strcmp(step, "exec:begun");
 	struct session_ref a = key("a");
 	struct store_exec_list l;
 	struct exec_handle *x = begin(want);
@@ -279,7 +279,7 @@ static bool is_consistent_after(const char *step)
 	for (size_t i = 0; i < l.count; i++)
 		ok &= l.items[i].state != EXEC_RUNNING;
 	/* one command without a name has a row now */
-	ok &= l.count == (strcmp(step, "run:begun") == 0 ? 3 : 2);
+	ok &= l.count == (strcmp(step, "exec:begun") == 0 ? 3 : 2);
 	if (!ok)
 		printf("# %s: %zu rows\n", step, l.count);
 	store_exec_list_fini(&l);
@@ -288,8 +288,8 @@ static bool is_consistent_after(const char *step)
 
 static void a_crash_at_any_step_loses_nothing(void)
 {
-	static const char *const steps[] = { "run:claimed", "run:begun", "run:recorded",
-					     "run:ended",   "run:saved", "run:finished" };
+	static const char *const steps[] = { "exec:claimed", "exec:begun", "exec:recorded",
+					     "exec:ended",   "exec:saved", "exec:finished" };
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		BUSY();

@@ -101,7 +101,6 @@ static void invalid_names_are_refused(void)
 static void reads_create_no_user(void)
 {
 	struct store_project_list l;
-	struct active_fragment at;
 	struct user_info info;
 	int64_t before;
 
@@ -109,7 +108,6 @@ static void reads_create_no_user(void)
 	before = engine_changes(engine);
 	CHECK(project_list(engine, &me, "nosuch", page, &l, &err) == 0 && l.count == 0);
 	store_project_list_fini(&l);
-	CHECK(user_active_fragment(engine, &me, "nosuch", &at, &err) == 0);
 	CHECK(user_get(engine, &me, "nosuch", &info, &err) < 0 && err.code == ERR_NOT_FOUND);
 	CHECK(engine_changes(engine) == before);
 	CHECK(make_project("nosuch", "p1", NULL));

@@ -79,8 +79,7 @@ int chat_create_sandbox(struct api_call *c, struct err *err)
 	    (w.session ? start_sandbox : create_session)(c, &w, &how, err) < 0)
 		return -1;
 	api_observe_entered(c->api, how.outcome, (uint64_t)(clock_mono_us() - began_us));
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "sessionId", s->id);
 	json_out_str(&j, "sandboxId", s->sandbox);
 	json_out_i64(&j, "createdAt", s->started_at);
@@ -90,7 +89,6 @@ int chat_create_sandbox(struct api_call *c, struct err *err)
 	json_out_u64(&j, "readyMs", (how.ready_us + 999) / 1000);
 	json_out_end(&j);
 	json_out_bool(&j, "stateLost", how.state_lost);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -109,12 +107,10 @@ int chat_stop_sandbox(struct api_call *c, struct err *err)
 	if (!stopped && session_hibernate(c->engine, &c->caller, &ref, 0, &after, err) < 0)
 		return -1;
 	stopped |= after.generation == s.generation; /* no sandbox was running */
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_bool(&j, "success", true);
 	if (stopped)
 		json_out_bool(&j, "alreadyStopped", true);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -129,12 +125,10 @@ int chat_get_status(struct api_call *c, struct err *err)
 	if (chat_find(c, &s, err) < 0)
 		return -1;
 	active = session_is_active(&s, engine_now(c->engine));
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "status", active ? "active" : "no_sandbox");
 	json_out_i64(&j, "lifecycleVersion", s.version);
 	chat_put_status(c, &j, &s);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -177,8 +171,7 @@ static int reply_probe(struct api_call *c, const struct store_session *s,
 	bool ended = live && s->runtime != SESSION_RUNTIME_LIVE; /* found dead by this probe */
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "status",
 		     ended ? "no_sandbox" : get_status_name(p, engine_now(c->engine)));
 	if (live && !ended) {
@@ -186,7 +179,6 @@ static int reply_probe(struct api_call *c, const struct store_session *s,
 		json_out_i64_if(&j, "expiresAt", s->expires_at, s->expires_at);
 	}
 	chat_put_status(c, &j, s);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -213,12 +205,10 @@ int chat_extend(struct api_call *c, struct err *err)
 		return -1;
 	if (session_extend(c->engine, &c->caller, &ref, 0, 0, &after, err) < 0)
 		return err->code == ERR_CONFLICT ? chat_not_running(err) : -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_bool(&j, "success", true);
 	json_out_i64_if(&j, "expiresAt", after.expires_at, after.expires_at);
 	json_out_i64(&j, "extendedBy", engine_extend_ms(c->engine));
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -234,11 +224,9 @@ int chat_touch(struct api_call *c, struct err *err)
 	active = session_activity(c->engine, &c->caller, &ref, NULL, err) == 0;
 	if (!active && err->code != ERR_CONFLICT)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_bool(&j, "success", active);
 	if (!active)
 		json_out_str(&j, "reason", "not-active");
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }

@@ -24,8 +24,7 @@ static int reply_session(struct api_call *c, const struct store_session *s, stru
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "status", "success");
 	json_out_object(&j, "session");
 	json_out_str(&j, "id", s->id);
@@ -37,8 +36,6 @@ static int reply_session(struct api_call *c, const struct store_session *s, stru
 	json_out_i64(&j, "idleTimeoutMs", s->idle_timeout_ms);
 	json_out_i64(&j, "lifecycleVersion", s->version);
 	chat_put_status(c, &j, s);
-	json_out_end(&j);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 

@@ -29,11 +29,9 @@ int chat_create_snapshot(struct api_call *c, struct err *err)
 
 	if (chat_find(c, &s, err) < 0 || save_snapshot(c, &s, &snap, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "snapshotId", snap.id);
 	json_out_i64(&j, "createdAt", snap.created_at);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -69,14 +67,12 @@ int chat_resume_snapshot(struct api_call *c, struct err *err)
 	if (chat_find(c, &s, err) < 0 || check_resumable(&s, err) < 0 ||
 	    session_resume(c->engine, &c->caller, &ref, 0, &how, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_bool(&j, "success", true);
 	if (how.outcome == SESSION_REUSED)
 		json_out_bool(&j, "alreadyRunning", true);
 	put_origin(c, &j, &how.session);
 	json_out_str(&j, "sandboxId", how.session.sandbox);
 	json_out_bool(&j, "stateLost", how.state_lost);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }

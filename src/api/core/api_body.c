@@ -70,19 +70,26 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 	return -1;
 }
 
-static int check_fields(json_t *o, const char *const *fields, struct err *err)
+bool api_has_name(const char *names, const char *name)
 {
-	void *at = json_object_iter(o);
+	size_t len = strlen(name), n;
 
-	for (; at; at = json_object_iter_next(o, at)) {
-		const char *name = json_object_iter_key(at);
-		size_t i = 0;
-
-		while (fields[i] && strcmp(fields[i], name) != 0)
-			i++;
-		if (!fields[i])
-			return err_set(err, ERR_INVALID, "unknown field \"%.64s\"", name);
+	for (; *names; names += n + (names[n] == ' ')) {
+		n = strcspn(names, " ");
+		if (n == len && memcmp(names, name, n) == 0)
+			return true;
 	}
+	return false;
+}
+
+static int check_fields(json_t *o, const char *fields, struct err *err)
+{
+	const char *name;
+	json_t *ignored;
+
+	json_object_foreach (o, name, ignored)
+		if (!api_has_name(fields, name))
+			return err_set(err, ERR_INVALID, "unknown field \"%.64s\"", name);
 	return 0;
 }
 
@@ -136,7 +143,7 @@ static int check_cost(struct api_call *c, const char *text, size_t len, struct e
 	return values > VALUES_FEW ? body_gate_enter(c, err) : 0;
 }
 
-int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct err *err)
+int api_body(struct api_call *c, const char *fields, json_t **ret, struct err *err)
 {
 	size_t flags = JSON_REJECT_DUPLICATES;
 	const char *text;
@@ -266,38 +273,43 @@ void api_out(struct json_out *j)
 	json_out_init(j, REPLY_MAX);
 }
 
+void api_object(struct json_out *j)
+{
+	api_out(j);
+	json_out_object(j, NULL);
+}
+
+char *api_line(struct json_out *j, size_t *ret_len)
+{
+	char *text;
+
+	while (j->depth)
+		json_out_end(j);
+	text = json_out_take(j, ret_len);
+	if (text)
+		text[(*ret_len)++] = '\n'; /* replaces the NUL */
+	return text;
+}
+
 int api_reply(struct api_call *c, unsigned status, struct json_out *j, struct err *err)
 {
 	size_t len;
-	auto_free char *text = json_out_take(j, &len);
+	auto_free char *text = api_line(j, &len);
 
-	if (!text) {
-		json_out_fini(j);
+	if (!text)
 		return err_sys(err, ENOMEM, "response");
-	}
-	text[len] = '\n'; /* replaces the NUL; terminals want whole lines */
-	http_reply(c->rq, status, "application/json", text, len + 1);
+	http_reply(c->rq, status, "application/json", text, len);
 	return 0;
-}
-
-static void put_next(struct json_out *j, int64_t next)
-{
-	if (next)
-		json_out_i64(j, "next", next);
-	else
-		json_out_null(j, "next");
 }
 
 void api_list(struct json_out *j, const char *name)
 {
-	api_out(j);
-	json_out_object(j, NULL);
+	api_object(j);
 	json_out_array(j, name);
 }
 
 void api_list_end(struct json_out *j, int64_t next)
 {
 	json_out_end(j);
-	put_next(j, next);
-	json_out_end(j);
+	json_out_i64_if(j, "next", next, next);
 }

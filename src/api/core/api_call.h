@@ -65,10 +65,11 @@ int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct 
 bool api_is_own(const struct api_call *c, const char *session, const char *user);
 /* Checks that the token may see objects of this session ("": of none): ERR_NOT_FOUND. */
 int api_may_see(struct api_call *c, const char *session, struct err *err);
-/* Parses the body as a JSON object with only these fields (NULL-terminated; NULL: any field).
+/* Parses the body as a JSON object with only these fields ("name snapshot"; NULL: any field).
  * ERR_INVALID names an unknown field. An empty body is an empty object. *ret is freed with the
  * call. */
-int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct err *err);
+int api_body(struct api_call *c, const char *fields, json_t **ret, struct err *err);
+bool api_has_name(const char *names, const char *name); /* names as in `fields` */
 /* Typed members. An absent one leaves *ret unchanged; ERR_INVALID names one of the wrong type. */
 int api_str(const json_t *o, const char *name, const char **ret, struct err *err);
 int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t *ret,
@@ -78,9 +79,13 @@ int api_bool(const json_t *o, const char *name, bool *ret, struct err *err);
 int api_query_int(struct api_call *c, const char *name, int64_t min, int64_t max, int64_t *ret,
 		  struct err *err);
 bool api_query_flag(struct api_call *c, const char *name); /* given, and not "0" or "false" */
-/* Sends the JSON and ends the writer. */
-int api_reply(struct api_call *c, unsigned status, struct json_out *j, struct err *err);
 void api_out(struct json_out *j); /* a JSON writer with the default limit */
+void api_object(struct json_out *j); /* the same, in an object */
+/* Ends all open objects and lists and the writer. Returns the text with a newline, because
+ * terminals want whole lines, and without a NUL. NULL: out of memory. */
+char *api_line(struct json_out *j, size_t *ret_len);
+/* Sends what api_line() returns. */
+int api_reply(struct api_call *c, unsigned status, struct json_out *j, struct err *err);
 /* The HTTP status of an error; api_error.c has the table. */
 unsigned api_status(const struct err *err);
 /* Writes the body of an error as /v1 has it, and returns its status. */
@@ -107,7 +112,7 @@ const char *api_outcome_name(enum session_outcome o);
 int api_take_spec(const json_t *body, struct template *ret, struct err *err);
 void api_put_limits(struct json_out *j, const char *key, const struct template *t);
 /* Pages: api_page() parses "limit" and "after" of the query; api_list() begins the object with the
- * list; api_list_end() ends it with the cursor of the next page, or null. */
+ * list; api_list_end() ends the list and adds the cursor of the next page, or null. */
 int api_page(struct api_call *c, struct store_page *ret, struct err *err);
 void api_list(struct json_out *j, const char *name);
 void api_list_end(struct json_out *j, int64_t next);

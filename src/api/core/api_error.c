@@ -220,14 +220,12 @@ unsigned api_error(struct api_call *c, const struct err *why)
 	one_line_print(why->msg, plain.msg, sizeof(plain.msg));
 	api_out(&j);
 	status = c->surface ? c->surface->put_error(c, err, &j) : api_put_error(c, err, &j);
-	text = json_out_take(&j, &len);
+	text = api_line(&j, &len);
 	set_headers(c, err, status);
-	if (text) {
-		text[len] = '\n'; /* replaces the NUL; terminals want whole lines */
-		http_reply(c->rq, status, "application/json", text, len + 1);
-	} else {
+	if (!text) {
 		status = 503;
-		http_reply(c->rq, status, "application/json", nothing, sizeof(nothing) - 1);
+		len = sizeof(nothing) - 1;
 	}
+	http_reply(c->rq, status, "application/json", text ? text : nothing, len);
 	return status;
 }

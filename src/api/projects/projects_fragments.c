@@ -51,11 +51,9 @@ int projects_create_fragment(struct api_call *c, struct err *err)
 	    projects_user(c, b, &user, err) < 0 ||
 	    fragment_add(c->engine, &c->caller, user, c->params[0], &want, &added, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	put_fragment(&j, &added.fragment);
 	json_out_u64(&j, "skipped", added.skipped);
-	json_out_end(&j);
 	return api_reply(c, 201, &j, err);
 }
 
@@ -104,8 +102,7 @@ static int send_head(struct api_call *c, const struct store_fragment *f)
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	put_fragment(&j, f);
 	json_out_object(&j, "files");
 	json_out_end(&j);
@@ -168,9 +165,7 @@ int projects_delete_fragment(struct api_call *c, struct err *err)
 		    0 ||
 	    fragment_remove(c->engine, &c->caller, user, c->params[0], c->params[1], err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	put_fragment(&j, &f);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }

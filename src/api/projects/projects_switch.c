@@ -161,8 +161,7 @@ int projects_clean_up(struct api_call *c, struct err *err)
 	    user_kill_sandboxes(c->engine, &c->caller, user, &l, err) < 0)
 		return -1;
 	snprintf(text, sizeof(text), "Sandbox cleanup completed for user %s", user);
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_bool(&j, "success", true);
 	json_out_str(&j, "message", text);
 	json_out_object(&j, "results");
@@ -171,8 +170,6 @@ int projects_clean_up(struct api_call *c, struct err *err)
 	json_out_u64(&j, "failed", l.failed);
 	put_killed(&j, "killedSandboxes", &l, true);
 	put_killed(&j, "failedSandboxes", &l, false);
-	json_out_end(&j);
-	json_out_end(&j);
 	kill_result_list_fini(&l);
 	return api_reply(c, 200, &j, err);
 }
@@ -204,12 +201,10 @@ int projects_list_sandboxes(struct api_call *c, struct err *err)
 	if (projects_user(c, NULL, &user, err) < 0 ||
 	    (user_get(c->engine, &c->caller, user, &i, err) < 0 && err->code != ERR_NOT_FOUND))
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "userId", user);
 	json_out_u64(&j, "activeSandboxes", i.active);
 	put_current(&j, "currentSandbox", &i);
-	json_out_end(&j);
 	user_info_fini(&i);
 	return api_reply(c, 200, &j, err);
 }

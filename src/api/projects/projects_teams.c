@@ -55,13 +55,10 @@ int projects_list_members(struct api_call *c, struct err *err)
 	if (projects_caller(c, NULL, &by, err) < 0 ||
 	    team_list(c->engine, &c->caller, by, c->params[0], &l, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_array(&j, "members");
 	for (size_t i = 0; i < l.count; i++)
 		put_member(&j, l.items[i].team, l.items[i].user, l.items[i].role);
-	json_out_end(&j);
-	json_out_end(&j);
 	store_member_list_fini(&l);
 	return api_reply(c, 200, &j, err);
 }

@@ -45,8 +45,7 @@ int threads_list_files(struct api_call *c, struct err *err)
 	if (v1_open_session_path(c, id, "", true, &a, err) < 0 ||
 	    thread_files_list(a.conn, is_gone, c->rq, &l, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "session_id", id);
 	json_out_str(&j, "workspace_dir", a.path);
 	json_out_array(&j, "files");
@@ -55,7 +54,6 @@ int threads_list_files(struct api_call *c, struct err *err)
 	json_out_end(&j);
 	json_out_u64(&j, "total_files", l.total.files);
 	json_out_u64(&j, "total_size_bytes", l.total.bytes);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 

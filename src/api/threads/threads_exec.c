@@ -31,7 +31,7 @@ static int reply_refused(struct api_call *c, const char *command, struct err *er
 	threads_error_begin(&j, err->msg);
 	json_out_str(&j, "command", command);
 	json_out_str(&j, "forbidden_pattern", c->refusal.word);
-	return threads_error_end(c, 400, &j, err);
+	return api_reply(c, 400, &j, err);
 }
 
 static int put_result(struct json_out *j, struct exec_handle *x, const struct guest_exec_output *o,
@@ -69,7 +69,6 @@ static int reply_result(struct api_call *c, const struct exec_request *w, struct
 		json_out_fini(&j);
 		return -1;
 	}
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 

@@ -48,26 +48,16 @@ int threads_error(struct api_call *c, unsigned status, const char *detail, struc
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "detail", detail);
-	json_out_end(&j);
 	return api_reply(c, status, &j, err);
 }
 
 void threads_error_begin(struct json_out *j, const char *error)
 {
-	api_out(j);
-	json_out_object(j, NULL);
+	api_object(j);
 	json_out_object(j, "detail");
 	json_out_str(j, "error", error);
-}
-
-int threads_error_end(struct api_call *c, unsigned status, struct json_out *j, struct err *err)
-{
-	json_out_end(j);
-	json_out_end(j);
-	return api_reply(c, status, j, err);
 }
 
 void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes)
@@ -137,10 +127,8 @@ static int reply_existing(struct api_call *c, const struct store_session *s, str
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	put_made(c, &j, "detail", s, "existing");
-	json_out_end(&j);
 	return api_reply(c, 409, &j, err);
 }
 
@@ -216,7 +204,7 @@ static int reply_unknown(struct api_call *c, const struct session_ref *ref, stru
 		json_out_str(&j, "reason", t.cause.text);
 		api_put_iso(&j, "expired_at", t.cause.at);
 	}
-	return threads_error_end(c, 404, &j, err);
+	return api_reply(c, 404, &j, err);
 }
 
 int threads_get_session(struct api_call *c, struct err *err)
@@ -229,8 +217,7 @@ int threads_get_session(struct api_call *c, struct err *err)
 		return err_set(err, ERR_INVALID, "thread_id: missing");
 	if (session_get(c->engine, &c->caller, &ref, &s, err) < 0 || api_may_see(c, s.id, err) < 0)
 		return err->code == ERR_NOT_FOUND ? reply_unknown(c, &ref, err) : -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "session_id", s.id);
 	json_out_str(&j, "thread_id", ref.key);
 	json_out_str(&j, "status", "active");
@@ -238,7 +225,6 @@ int threads_get_session(struct api_call *c, struct err *err)
 	api_put_iso(&j, "last_activity", s.last_activity_at);
 	put_session(c, &j, &s, false);
 	put_count(c, &j, &s);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -251,13 +237,11 @@ int threads_get_status(struct api_call *c, struct err *err)
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
 	    session_get(c->engine, &c->caller, &ref, &s, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "status", "active");
 	json_out_str(&j, "worker", c->api->worker);
 	api_put_iso(&j, "created_at", s.created_at);
 	api_put_iso(&j, "last_activity", s.last_activity_at);
-	json_out_end(&j);
 	store_session_fini(&s);
 	return api_reply(c, 200, &j, err);
 }
@@ -279,10 +263,8 @@ int threads_clean_up(struct api_call *c, struct err *err)
 	     session_destroy(c->engine, &c->caller, &ref, NULL, NULL, err) < 0) &&
 	    err->code != ERR_NOT_FOUND)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "status", "cleaned_up");
 	json_out_str(&j, "session_id", id);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }

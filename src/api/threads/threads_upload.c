@@ -203,7 +203,7 @@ static int reply_too_large(struct upload *u, struct err *err)
 	threads_error_begin(&j, "File too large");
 	threads_put_mb(&j, "max_size_mb", u->max);
 	threads_put_mb(&j, "uploaded_size_mb", size);
-	return threads_error_end(u->c, 413, &j, err);
+	return api_reply(u->c, 413, &j, err);
 }
 
 static int reply_too_many(struct upload *u, const struct thread_limit_hit *no, struct err *err)
@@ -213,7 +213,7 @@ static int reply_too_many(struct upload *u, const struct thread_limit_hit *no, s
 	threads_error_begin(&j, err->msg);
 	json_out_u64(&j, "max_files", no->max);
 	json_out_u64(&j, "current_files", no->used);
-	return threads_error_end(u->c, 507, &j, err);
+	return api_reply(u->c, 507, &j, err);
 }
 
 static int reply_no_space(struct upload *u, const struct thread_limit_hit *no, struct err *err)
@@ -224,7 +224,7 @@ static int reply_no_space(struct upload *u, const struct thread_limit_hit *no, s
 	threads_put_mb(&j, "max_workspace_mb", no->max);
 	threads_put_mb(&j, "current_workspace_mb", no->used);
 	threads_put_mb(&j, "file_size_mb", no->requested);
-	return threads_error_end(u->c, 507, &j, err);
+	return api_reply(u->c, 507, &j, err);
 }
 
 static int reply_rejected(struct upload *u, const struct thread_limit_hit *no, struct err *err)
@@ -251,13 +251,11 @@ static int reply_stored(const struct upload *u, const struct thread_write_result
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "status", "uploaded");
 	json_out_str(&j, "filename", u->name);
 	json_out_str(&j, "path", p->path);
 	json_out_u64(&j, "size_bytes", p->size);
-	json_out_end(&j);
 	return api_reply(u->c, 200, &j, err);
 }
 

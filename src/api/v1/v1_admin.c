@@ -86,14 +86,12 @@ static int check_scopes(struct api_call *c, const struct store_key *k, struct er
 
 static int parse_key(struct api_call *c, struct store_key *k, struct err *err)
 {
-	static const char *const fields[] = { "tenant",	    "scope",	     "user", "name",
-					      "expires_at", "expires_in_ms", NULL };
 	int64_t in = 0;
 	json_t *b;
 
 	snprintf(k->tenant, sizeof(k->tenant), "%s", c->caller.tenant);
 	snprintf(k->scopes, sizeof(k->scopes), "session");
-	if (api_body(c, fields, &b, err) < 0 ||
+	if (api_body(c, "tenant scope user name expires_at expires_in_ms", &b, err) < 0 ||
 	    copy_field(b, "tenant", k->tenant, sizeof(k->tenant), err) < 0 ||
 	    copy_field(b, "scope", k->scopes, sizeof(k->scopes), err) < 0 ||
 	    copy_field(b, "user", k->user, sizeof(k->user), err) < 0 ||
@@ -119,11 +117,9 @@ int v1_create_key(struct api_call *c, struct err *err)
 	    api_key_add(c->engine, c->caller.actor, &k, err) < 0)
 		return -1;
 	http_set_header(c->rq, "Cache-Control", "no-store");
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	put_key(&j, "key", &k);
 	json_out_str(&j, "secret", text);
-	json_out_end(&j);
 	explicit_bzero(text, sizeof(text));
 	return api_reply(c, 201, &j, err);
 }
@@ -163,10 +159,8 @@ static int reply_key(struct api_call *c, const struct store_key *k, struct err *
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	put_key(&j, "key", k);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -223,10 +217,8 @@ static int reply_quota(struct api_call *c, struct err *err)
 
 	if (quota_get(c->engine, c->caller.tenant, c->params[0], &q, &used, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	put_quota(&j, &q, &used);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -238,8 +230,6 @@ int v1_get_quota(struct api_call *c, struct err *err)
 /* Replaces the whole quota: fields that are not given are unlimited. */
 int v1_set_quota(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "sandboxes", "memory_bytes", "disk_bytes", "cpu_ms",
-					      NULL };
 	struct store_quota q = { 0 };
 	json_t *b;
 
@@ -247,7 +237,7 @@ int v1_set_quota(struct api_call *c, struct err *err)
 		return err_set(err, ERR_INVALID, "user: longer than %zu bytes", sizeof(q.user) - 1);
 	snprintf(q.tenant, sizeof(q.tenant), "%s", c->caller.tenant);
 	snprintf(q.user, sizeof(q.user), "%s", c->params[0]);
-	if (api_body(c, fields, &b, err) < 0 ||
+	if (api_body(c, "sandboxes memory_bytes disk_bytes cpu_ms", &b, err) < 0 ||
 	    api_int(b, "sandboxes", 0, INT64_MAX, &q.sandboxes, err) < 0 ||
 	    api_int(b, "memory_bytes", 0, INT64_MAX, &q.memory_bytes, err) < 0 ||
 	    api_int(b, "disk_bytes", 0, INT64_MAX, &q.disk_bytes, err) < 0 ||
@@ -288,11 +278,9 @@ int v1_get_user(struct api_call *c, struct err *err)
 	    quota_get(c->engine, c->caller.tenant, c->params[0], &q, &used, err) < 0 ||
 	    user_get(c->engine, &c->caller, c->params[0], &i, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	put_user(c, &j, &i);
 	put_quota(&j, &q, &used);
-	json_out_end(&j);
 	user_info_fini(&i);
 	return api_reply(c, 200, &j, err);
 }

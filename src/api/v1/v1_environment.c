@@ -32,8 +32,7 @@ static int reply_environment(struct api_call *c, unsigned status, struct environ
 	struct json_out j;
 	int r;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_object(&j, "environment");
 	json_out_str(&j, "template", v->record.template);
 	json_out_i64(&j, "captured_at", v->record.captured_at);
@@ -45,8 +44,6 @@ static int reply_environment(struct api_call *c, unsigned status, struct environ
 		json_out_fini(&j);
 		return -1;
 	}
-	json_out_end(&j);
-	json_out_end(&j);
 	return api_reply(c, status, &j, err);
 }
 
@@ -61,11 +58,10 @@ int v1_get_environment(struct api_call *c, struct err *err)
 
 int v1_record_environment(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { NULL };
 	struct environment v;
 	json_t *b;
 
-	if (api_body(c, fields, &b, err) < 0 ||
+	if (api_body(c, "", &b, err) < 0 ||
 	    environment_capture(c->engine, c->params[0], &v, err) < 0)
 		return -1;
 	return reply_environment(c, 201, &v, err);

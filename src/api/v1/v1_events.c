@@ -171,8 +171,7 @@ int v1_list_events(struct api_call *c, struct err *err)
 		return stream_events(c, &e, err);
 	if (engine_events(c->engine, e.since, e.tenant, e.session, (unsigned)limit, &l, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_array(&j, "events");
 	for (size_t i = 0; i < l.count; i++)
 		if (is_visible(c, &l.items[i]))
@@ -180,7 +179,6 @@ int v1_list_events(struct api_call *c, struct err *err)
 	json_out_end(&j);
 	/* always present: later events follow it */
 	json_out_i64(&j, "next", l.count ? l.items[l.count - 1].id : e.since);
-	json_out_end(&j);
 	store_event_list_fini(&l);
 	return api_reply(c, 200, &j, err);
 }

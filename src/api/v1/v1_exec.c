@@ -25,11 +25,9 @@ DEFINE_AUTO(struct guest_exec_output *, guest_exec_output_fini);
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static const char *const exec_fields[] = {
-	"command",    "argv",	    "cwd", "env",  "stdin",	      "stdin_open",
-	"timeout_ms", "background", "pty", "user", "idempotency_key", "max_output_bytes",
-	"encoding",   NULL,
-};
+static const char exec_fields[] =
+	"command argv cwd env stdin stdin_open timeout_ms background pty user idempotency_key "
+	"max_output_bytes encoding";
 
 static json_t *has_member(const json_t *o, const char *name)
 {
@@ -221,7 +219,6 @@ static int log_disconnect(struct api_call *c, struct exec_handle *x, struct err 
 	http_error_begin(&j, "CALLER_GONE", "client disconnected; the command keeps running",
 			 false);
 	json_out_str(&j, "exec_id", exec_get_id(x));
-	http_error_end(&j);
 	return api_reply(c, STATUS_GONE, &j, err);
 }
 
@@ -298,7 +295,6 @@ static int reply_result(struct api_call *c, const struct exec_request *w, struct
 		json_out_fini(&j);
 		return -1;
 	}
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -336,8 +332,7 @@ static int reply_background(struct api_call *c, const struct exec_request *w, st
 
 	if (exec_get_info(x, &rec, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "exec_id", rec.id);
 	json_out_str(&j, "state", state_name(rec.state));
 	json_out_end(&j);

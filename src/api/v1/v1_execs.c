@@ -77,10 +77,8 @@ static int reply_exec(struct api_call *c, struct exec_handle *x, struct err *err
 
 	if (exec_get_info(x, &rec, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	api_put_exec(&j, "exec", &rec);
-	json_out_end(&j);
 	store_exec_fini(&rec);
 	return api_reply(c, 200, &j, err);
 }
@@ -155,7 +153,6 @@ static int reply_gone(struct api_call *c, struct exec_handle *x, const struct er
 	http_error_begin(&j, "OUTPUT_GONE", why->msg, false);
 	json_out_u64(&j, "stdout_offset", out);
 	json_out_u64(&j, "stderr_offset", error);
-	http_error_end(&j);
 	return api_reply(c, api_status(why), &j, err);
 }
 
@@ -164,14 +161,12 @@ static int reply_parts(struct api_call *c, const struct part p[2], bool base64, 
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	v1_put_output(&j, "stdout", p[0].buf, p[0].len, base64);
 	v1_put_output(&j, "stderr", p[1].buf, p[1].len, base64);
 	json_out_u64(&j, "stdout_offset", p[0].at + p[0].len);
 	json_out_u64(&j, "stderr_offset", p[1].at + p[1].len);
 	json_out_bool(&j, "done", done);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -238,10 +233,8 @@ int v1_write_exec_stdin(struct api_call *c, struct err *err)
 	exec_set_cancel(x, v1_is_ending, c->rq);
 	if (feed(c, x, &bytes, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_i64(&j, "written_bytes", bytes);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -274,12 +267,11 @@ static int parse_signal(const json_t *b, int *ret, struct err *err)
 
 int v1_signal_exec(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "signal", NULL };
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	json_t *b;
 	int signo = 0;
 
-	if (api_body(c, fields, &b, err) < 0 || parse_signal(b, &signo, err) < 0 ||
+	if (api_body(c, "signal", &b, err) < 0 || parse_signal(b, &signo, err) < 0 ||
 	    open_exec(c, &x, err) < 0 || exec_signal(x, signo, AGENT_TO_GROUP, err) < 0)
 		return -1;
 	return reply_exec(c, x, err);
@@ -287,12 +279,12 @@ int v1_signal_exec(struct api_call *c, struct err *err)
 
 int v1_resize_exec(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "rows", "cols", NULL };
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	int64_t rows = 0, cols = 0;
 	json_t *b;
 
-	if (api_body(c, fields, &b, err) < 0 || api_int(b, "rows", 1, SIDE_MAX, &rows, err) < 0 ||
+	if (api_body(c, "rows cols", &b, err) < 0 ||
+	    api_int(b, "rows", 1, SIDE_MAX, &rows, err) < 0 ||
 	    api_int(b, "cols", 1, SIDE_MAX, &cols, err) < 0)
 		return -1;
 	if (!rows || !cols)

@@ -140,8 +140,7 @@ static int reply_entry(struct api_call *c, unsigned status, const struct v1_open
 		return -1;
 	make_etag(etag, st.st.ino, st.st.size, st.st.ctime_ns);
 	http_set_header(c->rq, "ETag", etag);
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	v1_put_entry(&j, "entry", given, &st.st, st.target);
 	json_out_end(&j);
 	free(st.target);
@@ -158,7 +157,6 @@ static int reply_error(struct api_call *c, unsigned status, const char *code, co
 
 	api_out(&j);
 	http_error_begin(&j, code, message, false);
-	http_error_end(&j);
 	return api_reply(c, status, &j, err);
 }
 

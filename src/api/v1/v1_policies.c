@@ -11,6 +11,9 @@
 #include "admit/policy.h"
 #include "exec/command_policy.h"
 
+#define POLICY_FIELDS                                                                              \
+	"max_active_per_user on_exceed idle_timeout_ms max_lifetime_ms network limits commands"
+
 /* ---- output ---------------------------------------------------------------------------------- */
 
 static void put_commands(struct json_out *j, const struct store_policy *p)
@@ -50,13 +53,11 @@ static int reply_policy(struct api_call *c, unsigned status, const struct store_
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	if (put_policy(c, &j, "policy", p, err) < 0) {
 		json_out_fini(&j);
 		return -1;
 	}
-	json_out_end(&j);
 	return api_reply(c, status, &j, err);
 }
 
@@ -161,15 +162,11 @@ static int parse_name(const json_t *b, const char *field, char *ret, size_t size
 
 int v1_create_policy(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "name",	   "tenant",	      "max_active_per_user",
-					      "on_exceed", "idle_timeout_ms", "max_lifetime_ms",
-					      "network",   "limits",	      "commands",
-					      NULL };
 	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 	json_t *b;
 
 	snprintf(p.tenant, sizeof(p.tenant), "%s", c->caller.tenant);
-	if (api_body(c, fields, &b, err) < 0 ||
+	if (api_body(c, "name tenant " POLICY_FIELDS, &b, err) < 0 ||
 	    parse_name(b, "name", p.name, sizeof(p.name), err) < 0 ||
 	    (has_field(b, "tenant") &&
 	     parse_name(b, "tenant", p.tenant, sizeof(p.tenant), err) < 0) ||
@@ -225,20 +222,12 @@ int v1_get_policy(struct api_call *c, struct err *err)
 
 int v1_update_policy(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "max_active_per_user",
-					      "on_exceed",
-					      "idle_timeout_ms",
-					      "max_lifetime_ms",
-					      "network",
-					      "limits",
-					      "commands",
-					      NULL };
 	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 	const char *tenant;
 	json_t *b;
 
 	if (parse_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
-	    api_body(c, fields, &b, err) < 0 ||
+	    api_body(c, POLICY_FIELDS, &b, err) < 0 ||
 	    policy_change(c->engine, c->caller.actor, tenant, c->params[0], update_fields, b, &p,
 			  err) < 0)
 		return -1;
@@ -258,22 +247,19 @@ int v1_delete_policy(struct api_call *c, struct err *err)
 /* Tests a command without running it. */
 int v1_test_policy(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "command", NULL };
 	auto_fini(policy_verdict_fini) struct policy_verdict v = { 0 };
 	const char *tenant, *text = NULL;
 	struct json_out j;
 	json_t *b;
 
 	if (parse_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
-	    api_body(c, fields, &b, err) < 0 || api_str(b, "command", &text, err) < 0)
+	    api_body(c, "command", &b, err) < 0 || api_str(b, "command", &text, err) < 0)
 		return -1;
 	if (!text)
 		return err_set(err, ERR_INVALID, "command: missing");
 	if (policy_check_command(c->engine, tenant, c->params[0], text, &v, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	shell_put_verdict(&j, &v.rules, &v.words);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }

@@ -15,35 +15,10 @@ enum { WAIT_MAX_MS = 60 * 1000 };
 
 /* ---- enter ----------------------------------------------------------------------------------- */
 
-static const char *const enter_fields[] = {
-	"key",
-	"user",
-	"thread",
-	"project",
-	"fragment",
-	"template",
-	"snapshot",
-	"limits",
-	"env",
-	"run_as",
-	"workdir",
-	"class",
-	"idle_timeout_ms",
-	"max_lifetime_ms",
-	"on_idle",
-	"on_expire",
-	"network",
-	"policy",
-	"metadata",
-	"if_exists",
-	"pin",
-	"idempotency_key",
-	"max_active_per_user",
-	"on_exceed",
-	"wait_ms",
-	"asleep",
-	NULL,
-};
+static const char enter_fields[] =
+	"key user thread project fragment template snapshot limits env run_as workdir class "
+	"idle_timeout_ms max_lifetime_ms on_idle on_expire network policy metadata if_exists pin "
+	"idempotency_key max_active_per_user on_exceed wait_ms asleep";
 
 /* Parses one of two words. */
 static int parse_choice(const json_t *b, const char *name, const char *no, const char *yes,
@@ -216,15 +191,13 @@ int v1_reply_entered(struct api_call *c, const struct session_enter_result *how,
 	http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(how->outcome));
 	snprintf(ms, sizeof(ms), "%llu.%03llu", (unsigned long long)how->ready_us / 1000,
 		 (unsigned long long)how->ready_us % 1000);
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	api_put_session(c, &j, "session", &how->session);
 	json_out_str(&j, "outcome", api_outcome_name(how->outcome));
 	json_out_bool(&j, "state_lost", how->state_lost);
 	api_put_cause(&j, "cause", &how->cause);
 	json_out_raw(&j, "ready_ms", ms, strlen(ms));
 	json_out_str(&j, "source", source_name(how->source));
-	json_out_end(&j);
 	return api_reply(c, made ? 201 : 200, &j, err);
 }
 
@@ -276,10 +249,8 @@ int v1_reply_session(struct api_call *c, unsigned status, struct store_session *
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	api_put_session(c, &j, "session", s);
-	json_out_end(&j);
 	store_session_fini(s);
 	return api_reply(c, status, &j, err);
 }
@@ -449,9 +420,6 @@ static int apply_change(struct api_call *c, const struct session_ref *ref, const
 
 int v1_update_session(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "idle_timeout_ms", "max_lifetime_ms", "on_idle",
-					      "on_expire",	 "limits",	    "metadata",
-					      "archived",	 "if_version",	    NULL };
 	auto_fini(template_fini) struct template limits;
 	struct store_session s = { 0 };
 	struct change p = { 0 };
@@ -459,7 +427,11 @@ int v1_update_session(struct api_call *c, struct err *err)
 	json_t *b;
 
 	template_init(&limits);
-	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
+	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	    api_body(c,
+		     "idle_timeout_ms max_lifetime_ms on_idle on_expire limits metadata archived "
+		     "if_version",
+		     &b, err) < 0 ||
 	    api_take_spec(b, &limits, err) < 0 || parse_change(c, b, &limits, &p, err) < 0 ||
 	    apply_change(c, &ref, &p, &s, err) < 0)
 		return -1;
@@ -479,14 +451,11 @@ int v1_delete_session(struct api_call *c, struct err *err)
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
 	    session_destroy(c->engine, &c->caller, &ref, &why, &t, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_object(&j, "tombstone");
 	json_out_str(&j, "session", t.session);
 	json_out_str(&j, "user", *t.user ? t.user : NULL);
 	json_out_i64(&j, "created_at", t.created_at);
 	api_put_cause(&j, "cause", &t.cause);
-	json_out_end(&j);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }

@@ -9,7 +9,6 @@
 #include "api/core/pipe_stream.h"
 #include "api/core/internal.h"
 #include "api/v1/v1.h"
-#include "base/array.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"
@@ -35,13 +34,11 @@ static int reply_snapshot(struct api_call *c, unsigned status, const struct stor
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	if (put_snapshot(c, &j, "snapshot", s, err) < 0) {
 		json_out_fini(&j);
 		return -1;
 	}
-	json_out_end(&j);
 	return api_reply(c, status, &j, err);
 }
 
@@ -79,14 +76,13 @@ int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, 
 
 int v1_create_snapshot(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "name", "live", NULL };
 	struct snapshot_opts w = { 0 };
 	struct store_snapshot s;
 	struct session_ref ref;
 	bool live = true;
 	json_t *b;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, "name live", &b, err) < 0 ||
 	    api_str(b, "name", &w.name, err) < 0 || api_bool(b, "live", &live, err) < 0)
 		return -1;
 	w.stop = !live;
@@ -137,15 +133,12 @@ static int reply_forks(struct api_call *c, struct store_session *made, unsigned 
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_array(&j, "sessions");
 	for (unsigned i = 0; i < count; i++) {
 		api_put_session(c, &j, NULL, &made[i]);
 		store_session_fini(&made[i]);
 	}
-	json_out_end(&j);
-	json_out_end(&j);
 	return api_reply(c, 201, &j, err);
 }
 
@@ -170,7 +163,6 @@ static int parse_key(const json_t *b, int64_t count, struct store_binding *ret, 
 
 int v1_fork_session(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "count", "key", "snapshot", NULL };
 	auto_free struct store_session *made = NULL;
 	struct store_binding key = { 0 };
 	const char *snapshot = NULL;
@@ -179,7 +171,8 @@ int v1_fork_session(struct api_call *c, struct err *err)
 	json_t *b;
 	int n;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
+	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	    api_body(c, "count key snapshot", &b, err) < 0 ||
 	    api_int(b, "count", 1, FORKS_MAX, &count, err) < 0 ||
 	    api_str(b, "snapshot", &snapshot, err) < 0)
 		return -1;
@@ -199,14 +192,14 @@ int v1_fork_session(struct api_call *c, struct err *err)
 
 int v1_roll_back_session(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "snapshot", "if_version", NULL };
 	struct store_session s = { 0 };
 	const char *snapshot = NULL;
 	struct session_ref ref;
 	int64_t version = 0;
 	json_t *b;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
+	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	    api_body(c, "snapshot if_version", &b, err) < 0 ||
 	    api_str(b, "snapshot", &snapshot, err) < 0 ||
 	    api_int(b, "if_version", 1, INT64_MAX, &version, err) < 0)
 		return -1;
@@ -221,12 +214,9 @@ int v1_roll_back_session(struct api_call *c, struct err *err)
 
 static int check_filter(void *arg, const char *name, const char *value)
 {
-	static const char *const names[] = { "limit", "after", "session", "user" };
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strcmp(name, names[i]) == 0)
-			return *value ? 0 : err_set(arg, ERR_INVALID, "%s: empty", name);
-	return err_set(arg, ERR_INVALID, "unknown filter \"%.64s\"", name);
+	if (!api_has_name("limit after session user", name))
+		return err_set(arg, ERR_INVALID, "unknown filter \"%.64s\"", name);
+	return *value ? 0 : err_set(arg, ERR_INVALID, "%s: empty", name);
 }
 
 /* Filters for user and session tokens, as in v1_snapshot(). */

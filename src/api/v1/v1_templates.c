@@ -77,15 +77,12 @@ int v1_list_templates(struct api_call *c, struct err *err)
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_array(&j, "templates");
 	if (template_list(c->engine, list_one, &j, err) < 0) {
 		json_out_fini(&j);
 		return -1;
 	}
-	json_out_end(&j);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -97,12 +94,10 @@ static int reply_template(struct api_call *c, unsigned status, const char *name,
 
 	if (template_info(c->engine, name, &i, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	put_template(&j, "template", &i);
 	if (wants_root)
 		json_out_bool(&j, "wants_root", *wants_root);
-	json_out_end(&j);
 	template_info_fini(&i);
 	return api_reply(c, status, &j, err);
 }
@@ -174,11 +169,9 @@ static int update_fields(void *arg, struct template *t, struct err *err)
 
 int v1_update_template(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "run_as", "workdir", "env", "limits",
-					      "class",	"policy",  NULL };
 	json_t *b;
 
-	if (api_body(c, fields, &b, err) < 0 ||
+	if (api_body(c, "run_as workdir env limits class policy", &b, err) < 0 ||
 	    template_change(c->engine, &c->caller, c->params[0], update_fields, b, err) < 0)
 		return -1;
 	return reply_template(c, 200, c->params[0], NULL, err);
@@ -190,10 +183,8 @@ int v1_delete_template(struct api_call *c, struct err *err)
 
 	if (template_delete(c->engine, c->caller.actor, c->params[0], err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "removed", c->params[0]);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -206,16 +197,15 @@ static int require(const char *name, const char *value, struct err *err)
 
 int v1_create_template(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "name", "snapshot", "tenant", "run_as", "workdir",
-					      "env",  "limits",	  "class",  "policy", NULL };
 	struct caller caller = c->caller;
 	const char *name = NULL, *snapshot = NULL;
 	auto_fini(template_fini) struct template over;
 	json_t *b;
 
 	template_init(&over);
-	if (api_body(c, fields, &b, err) < 0 || api_str(b, "name", &name, err) < 0 ||
-	    api_str(b, "snapshot", &snapshot, err) < 0 ||
+	if (api_body(c, "name snapshot tenant run_as workdir env limits class policy", &b, err) <
+		    0 ||
+	    api_str(b, "name", &name, err) < 0 || api_str(b, "snapshot", &snapshot, err) < 0 ||
 	    api_str(b, "tenant", &caller.tenant, err) < 0 || api_take_spec(b, &over, err) < 0 ||
 	    parse_policy(b, &over, err) < 0 || require("name", name, err) < 0 ||
 	    require("snapshot", snapshot, err) < 0 ||

@@ -121,8 +121,8 @@ static int run(struct api_cmd *a, struct err *err)
 
 static const struct cli_option options[] = {
 	{ "url", 0, "URL", CLI_SET, 0, "unix:PATH, http://HOST:PORT or https://HOST:PORT",
-	  .set = target_set_url },
-	{ "key-file", 0, "FILE", CLI_SET, 0, "file with the API key", .set = target_set_key_file },
+	  .set = target_set },
+	{ "key-file", 0, "FILE", CLI_SET, 0, "file with the API key", .set = target_set },
 	{ NULL },
 };
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "cli/admin/policy_test.h"
 #include "cli/core/api_cmd.h"
 
 struct policy_opts {
@@ -25,21 +24,12 @@ static const struct cli_option tenant_options[] = {
 	{ NULL },
 };
 
-/* ---- ls, show, rm ---------------------------------------------------------------------------- */
-
-/* "ls cat git" */
 static const char *name_list(const json_t *p, const char *path, char buf[FIELD_TEXT])
 {
 	const json_t *names = member_get(p, path);
-	json_t *one;
-	size_t i;
 
-	*buf = '\0';
-	json_array_foreach (names, i, one) {
-		snprintf(buf + strlen(buf), FIELD_TEXT - strlen(buf), "%s%s", i ? " " : "",
-			 member_text(one, ""));
-	}
-	return json_is_array(names) && !i ? "(none)" : buf;
+	return json_is_array(names) && !json_array_size(names) ? "(none)"
+							       : field_words(p, path, buf);
 }
 
 static const char *per_user(const json_t *p, const char *path, char buf[FIELD_TEXT])
@@ -81,57 +71,11 @@ static const struct field show_fields[] = {
 	{ NULL },
 };
 
-static const struct command policy_ls = {
-	.name = "policy ls",
-	.usage = "[--tenant TENANT]",
-	.summary = "list the policies of a tenant",
-	.options = tenant_options,
-	.size = sizeof(struct policy_opts),
-	.prompt = true,
-	.method = "GET",
-	.path = "/v1/policies",
-	.rows = "policies",
-	.paged = true,
-	.fields = ls_fields,
-	.empty = "no policies (create one: lodge policy set)",
-};
-
-static const struct command policy_show = {
-	.name = "policy show",
-	.usage = "[--tenant TENANT] NAME",
-	.summary = "show one policy",
-	.options = tenant_options,
-	.size = sizeof(struct policy_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.method = "GET",
-	.path = "/v1/policies/%s",
-	.record = "policy",
-	.fields = show_fields,
-};
-
 static const struct cli_option rm_options[] = {
 	OPTION_YES,
 	OPTION_TENANT("tenant"),
 	API_OPTIONS,
 	{ NULL },
-};
-
-static const struct command policy_rm = {
-	.name = "policy rm",
-	.usage = "[--yes] [--tenant TENANT] NAME",
-	.summary = "delete a policy",
-	.options = rm_options,
-	.size = sizeof(struct policy_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.method = "DELETE",
-	.path = "/v1/policies/%s",
-	.confirm = "Delete policy {0}?",
-	.cancelled = "no policy was deleted",
-	.done = "removed {0}",
 };
 
 /* ---- set ------------------------------------------------------------------------------------- */
@@ -213,27 +157,27 @@ static const struct cli_option set_options[] = {
 	{ NULL },
 };
 
-static const struct command policy_set = {
-	.name = "policy set",
-	.usage = "[OPTION...] NAME",
-	.summary = "create a policy, or change parts of it",
-	.options = set_options,
-	.size = sizeof(struct policy_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.run = run_set,
-	.record = "policy",
-	.fields = show_fields,
-};
-
 static const struct command *const subs[] = {
-	&policy_ls, &policy_show, &policy_set, &policy_rm, &policy_test, NULL,
+	COMMAND("policy ls", "[--tenant TENANT]", "list the policies of a tenant", tenant_options,
+		sizeof(struct policy_opts), .prompt = true, .method = "GET", .path = "/v1/policies",
+		.rows = "policies", .paged = true, .fields = ls_fields,
+		.empty = "no policies (create one: lodge policy set)"),
+	COMMAND("policy show", "[--tenant TENANT] NAME", "show one policy", tenant_options,
+		sizeof(struct policy_opts), .prompt = true, .method = "GET",
+		.path = "/v1/policies/%s", .record = "policy", .fields = show_fields),
+	COMMAND("policy set", "[OPTION...] NAME", "create a policy, or change parts of it",
+		set_options, sizeof(struct policy_opts), .least = 1, .most = 1, .prompt = true,
+		.run = run_set, .record = "policy", .fields = show_fields),
+	COMMAND("policy rm", "[--yes] [--tenant TENANT] NAME", "delete a policy", rm_options,
+		sizeof(struct policy_opts), .prompt = true, .method = "DELETE",
+		.path = "/v1/policies/%s", .confirm = "Delete policy {0}?",
+		.cancelled = "no policy was deleted", .done = "removed {0}"),
+	&policy_test,
+	NULL,
 };
 
 const struct command cmd_policy = {
 	.name = "policy",
-	.usage = "",
 	.summary = "manage limits and allowed commands",
 	.subs = subs,
 };

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge policy test: explains what a command policy says about a command, without a service: the
  * parser is the one that lodged uses. */
-#include "cli/admin/policy_test.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 
 #include "cli/core/progress_bar.h"
 #include "cli/copy/tar_child.h"
-#include "cli/admin/templates_cmd.h"
+#include "cli/admin/cmd_templates.h"
 #include "cli/core/cleanup.h"
 #include "sandbox/template/oci_image.h"
 

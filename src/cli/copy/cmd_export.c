@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge export, import: snapshots as files. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,12 +17,11 @@ static int write_archive(struct api_cmd *a, const char *id, struct err *err)
 	auto_call(client_close) struct client_stream *s = NULL;
 	char url[API_PATH];
 	struct client_request rq = { .method = "GET", .path = url };
-	uint64_t bytes = 0;
 
 	if (client_path(url, sizeof(url), err, "/v1/snapshots/%s/archive", id) < 0 ||
 	    client_open(a->client, &rq, &s, err) < 0)
 		return -1;
-	return cp_drain(s, STDOUT_FILENO, a->argv[0], a->quiet, &bytes, err);
+	return cp_drain(s, STDOUT_FILENO, a->argv[0], a->quiet, err) < 0 ? -1 : 0;
 }
 
 struct temp_snapshot {

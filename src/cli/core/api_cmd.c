@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/units.h"
-
 enum { SILENT_MS = 30000, ID_LENGTH = 20 };
 
 DEFINE_AUTO(struct client *, client_free);
@@ -18,6 +16,8 @@ const struct cli_option api_options[] = {
 	CLI_INCLUDE(target_options, 0),
 	{ NULL },
 };
+
+const struct cli_option yes_options[] = { OPTION_YES, API_OPTIONS, { NULL } };
 
 const struct cli_option session_limit_options[] = {
 	{ "memory", 0, "SIZE", CLI_BYTES, offsetof(struct session_limits, memory),
@@ -50,12 +50,25 @@ static int status_of(const struct api_cmd *a, const struct err *err)
 	return is_unreachable(err) ? CLI_EXIT_FAILED : a->failed;
 }
 
+/* How many its path and its body need. */
+static int request_operands(const struct command *cmd)
+{
+	int n = (cmd->operands[0] != NULL) + (cmd->operands[1] != NULL);
+
+	for (const char *p = cmd->path; p && (p = strchr(p, '%')); p++)
+		n++;
+	return n;
+}
+
 static int check_operands(const struct command *cmd, int n, struct err *err)
 {
-	if (n >= cmd->least && (cmd->most < 0 || n <= cmd->most))
+	int least = cmd->most ? cmd->least : request_operands(cmd);
+	int most = cmd->most ? cmd->most : least;
+
+	if (n >= least && (most < 0 || n <= most))
 		return 0;
 	return err_set(err, ERR_INVALID, "too %s operands; usage: lodge %s%s%.*s",
-		       n < cmd->least ? "few" : "many", cmd->name, *cmd->usage ? " " : "",
+		       n < least ? "few" : "many", cmd->name, *cmd->usage ? " " : "",
 		       (int)strcspn(cmd->usage, "\n"), cmd->usage);
 }
 
@@ -180,93 +193,6 @@ int api_cmd_main(const struct command *cmd, int argc, char **argv)
 	return r;
 }
 
-/* ---- parts of requests ----------------------------------------------------------------------- */
-
-int api_cmd_list(struct api_cmd *a, const char *path, const char *member, json_t **ret,
-		 struct err *err)
-{
-	auto_json json_t *whole = json_object();
-	json_t *items = NULL;
-
-	if (client_list(a->client, path, member, &items, err) < 0)
-		return -1;
-	if (json_object_set_new(whole, member, items) < 0)
-		return err_sys(err, ENOMEM, "%s", member);
-	*ret = steal_ptr(&whole);
-	return 0;
-}
-
-int api_cmd_put(struct api_cmd *a, json_t *body, const char *name, const char *what,
-		const char *value, struct err *err)
-{
-	if (!value || member_set(body, name, json_string(value)) == 0)
-		return 0;
-	return api_cmd_misuse(a, err, "%s: value is not valid UTF-8", what);
-}
-
-int api_cmd_check_key(struct api_cmd *a, const char *what, const char *key, struct err *err)
-{
-	char ref[TARGET_REF];
-
-	if (!key || target_ref(key, ref, err) < 0 || strcmp(key, ref) != 0)
-		return 0; /* the service checks everything else */
-	return api_cmd_misuse(a, err, "%s: \"%.60s\" cannot be a key: lodge reads it as %s", what,
-			      key, *key == 's' ? "an id" : "the key after the colon");
-}
-
-int api_cmd_count_of(struct api_cmd *a, const char *option, const char *value, uint64_t least,
-		     uint64_t most, uint64_t *ret, struct err *err)
-{
-	if (!value || units_parse_count(option, value, least, most, ret, err) == 0)
-		return 0;
-	a->misused = true;
-	return -1;
-}
-
-int api_cmd_query(char *path, size_t size, const char *name, const char *value, struct err *err)
-{
-	char part[API_PATH];
-	size_t has = strlen(path);
-	int n;
-
-	if (!value)
-		return 0;
-	if (client_path(part, sizeof(part), err, "?%s", value) < 0)
-		return -1;
-	n = snprintf(path + has, size - has, "%c%s=%s", strchr(path, '?') ? '&' : '?', name,
-		     part + 1);
-	if (n < 0 || (size_t)n >= size - has)
-		return err_set(err, ERR_INVALID, "%s: value is too long", name);
-	return 0;
-}
-
-int api_cmd_find_snapshot(struct api_cmd *a, const char *ref, const char *which, json_t **ret,
-			  struct err *err)
-{
-	auto_json json_t *list = NULL;
-	char path[API_PATH];
-	json_t *s, *found = NULL;
-	size_t i;
-
-	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/snapshots", ref) < 0 ||
-	    client_list(a->client, path, "snapshots", &list, err) < 0)
-		return -1;
-	json_array_foreach (list, i, s) {
-		if (which ? member_is(s, "id", which) || member_is(s, "name", which)
-			  : !found || member_number(s, "created_at") >=
-					      member_number(found, "created_at"))
-			found = s;
-	}
-	if (!found && which)
-		return err_set(err, ERR_NOT_FOUND,
-			       "session has no snapshot \"%.64s\" (see lodge snapshots)", which);
-	if (!found)
-		return err_set(err, ERR_NOT_FOUND,
-			       "session has no snapshots (take one: lodge snapshot)");
-	*ret = json_incref(found);
-	return 0;
-}
-
 /* ---- several operands ------------------------------------------------------------------------ */
 
 /* One form for any number of results, so that scripts need not count. */
@@ -331,6 +257,7 @@ int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, command_print_fn *print
 
 		if (target_ref(a->argv[i], ref, err) < 0)
 			return -1;
+		a->ref = ref;
 		if (one(a, ref, &answer, err) < 0) {
 			if (note_failure(a, a->argv[i], answers, err) < 0)
 				return -1;

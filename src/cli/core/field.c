@@ -60,6 +60,19 @@ const char *field_date(const json_t *record, const char *path, char buf[FIELD_TE
 	return buf;
 }
 
+const char *field_words(const json_t *record, const char *path, char buf[FIELD_TEXT])
+{
+	json_t *word;
+	size_t i;
+
+	*buf = '\0';
+	json_array_foreach (member_get(record, path), i, word) {
+		snprintf(buf + strlen(buf), FIELD_TEXT - strlen(buf), "%s%s", i ? " " : "",
+			 member_text(word, ""));
+	}
+	return buf;
+}
+
 /* ---- printing -------------------------------------------------------------------------------- */
 
 static void add_value(struct text_table *t, const struct field *f, const json_t *record)
@@ -71,27 +84,25 @@ static void add_value(struct text_table *t, const struct field *f, const json_t 
 		text_table_tint(t, f->tint(record));
 }
 
-void field_fill_table(const struct field *fields, const json_t *records, struct text_table *t,
-		      struct text_table_column *columns)
+void field_fill_table(const struct field *fields, const json_t *records, struct text_table *t)
 {
 	json_t *record;
-	size_t i, n = 0;
+	size_t i;
 
-	for (; n < TABLE_COLUMNS && fields[n].title; n++)
-		columns[n] = (struct text_table_column){ fields[n].title, fields[n].flags };
-	text_table_init(t, columns, n);
+	*t = (struct text_table){ 0 };
+	for (const struct field *f = fields; t->ncolumns < TABLE_COLUMNS && f->title; f++)
+		t->columns[t->ncolumns++] = (struct text_table_column){ f->title, f->flags };
 	json_array_foreach (records, i, record) {
-		for (size_t k = 0; k < n; k++)
+		for (size_t k = 0; k < t->ncolumns; k++)
 			add_value(t, &fields[k], record);
 	}
 }
 
 void field_print_table(const struct field *fields, const json_t *records)
 {
-	struct text_table_column columns[TABLE_COLUMNS];
 	struct text_table t;
 
-	field_fill_table(fields, records, &t, columns);
+	field_fill_table(fields, records, &t);
 	text_table_print(&t, stdout);
 }
 
@@ -116,10 +127,8 @@ static void add_record_line(struct text_table *t, const struct field *f, const j
 
 void field_print_record(const struct field *fields, const json_t *record)
 {
-	static const struct text_table_column columns[2];
-	struct text_table t;
+	struct text_table t = { .ncolumns = 2 };
 
-	text_table_init(&t, columns, 2);
 	for (const struct field *f = fields; f->title; f++) {
 		if (f->lines)
 			f->lines(&t, f->title, member_get(record, f->path));
@@ -147,14 +156,24 @@ void field_add_limits(struct text_table *t, const char *title, json_t *limits)
 	}
 }
 
-void field_add_texts(struct text_table *t, const char *title, json_t *texts)
+static void add_texts(struct text_table *t, const char *title, json_t *texts, const char *between)
 {
 	char line[FIELD_TEXT];
 	const char *name;
 	json_t *v;
 
 	json_object_foreach (texts, name, v) {
-		snprintf(line, sizeof(line), "%s=%s", name, member_text(v, ""));
+		snprintf(line, sizeof(line), "%s%s%s", name, between, member_text(v, ""));
 		field_add_line(t, title, line);
 	}
+}
+
+void field_add_env(struct text_table *t, const char *title, json_t *env)
+{
+	add_texts(t, title, env, "=");
+}
+
+void field_add_tools(struct text_table *t, const char *title, json_t *tools)
+{
+	add_texts(t, title, tools, ": ");
 }

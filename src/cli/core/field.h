@@ -11,8 +11,8 @@ enum { FIELD_TEXT = 1024 };
 
 /* A member as text, in buf or elsewhere; "": none. */
 typedef const char *field_fn(const json_t *record, const char *path, char buf[FIELD_TEXT]);
-field_fn field_text, field_count, field_bytes, field_span, field_age, field_when, field_date,
-	field_idle;
+extern field_fn field_text, field_count, field_bytes, field_span, field_age, field_when, field_date,
+	field_idle, field_words;
 
 struct field {
 	const char *title; /* NULL ends the table */
@@ -26,13 +26,14 @@ struct field {
 
 void field_print_table(const struct field *fields, const json_t *records);
 void field_print_record(const struct field *fields, const json_t *record);
-/* As a table that the caller prints. columns: at least TABLE_COLUMNS. */
-void field_fill_table(const struct field *fields, const json_t *records, struct text_table *t,
-		      struct text_table_column *columns);
+/* As a table that the caller prints. */
+void field_fill_table(const struct field *fields, const json_t *records, struct text_table *t);
 /* A line of a record; nothing for an empty value. */
 void field_add_line(struct text_table *t, const char *title, const char *value);
-/* Lines of the members of an object: limits, with bytes for people, and texts. */
+/* Lines of the members of an object: limits, with bytes for people, and texts as NAME=VALUE or
+ * NAME: VALUE. */
 void field_add_limits(struct text_table *t, const char *title, json_t *limits);
-void field_add_texts(struct text_table *t, const char *title, json_t *texts);
+void field_add_env(struct text_table *t, const char *title, json_t *env);
+void field_add_tools(struct text_table *t, const char *title, json_t *tools);
 
 #endif

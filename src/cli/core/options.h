@@ -72,9 +72,6 @@ const char *cli_option_text(const struct cli_option *o, const void *at);
  * -1: err. */
 int cli_option_parse(const struct command *cmd, int argc, char **argv, void *opts, int *first,
 		     struct err *err);
-void cli_option_help(const struct command *cmd);
-/* The rows of a table, aligned, as --help shows them. */
-void cli_option_print(const struct cli_option *table, bool shared);
 
 /* "lodge: message" on stderr, one line, with what can be done about it; returns status. */
 int cli_option_fail(int status, const struct err *err);

@@ -112,17 +112,9 @@ static const char *exec_state(const json_t *e, const char *path, char buf[FIELD_
 
 static const char *exec_command(const json_t *e, const char *path, char buf[FIELD_TEXT])
 {
-	const json_t *command = json_object_get(e, path), *word;
-	size_t i;
+	const char *script = json_string_value(member_get(e, path));
 
-	if (json_is_string(command))
-		return json_string_value(command);
-	*buf = '\0';
-	json_array_foreach (command, i, word) {
-		snprintf(buf + strlen(buf), FIELD_TEXT - strlen(buf), "%s%s", i ? " " : "",
-			 member_text(word, ""));
-	}
-	return buf;
+	return script ? script : field_words(e, path, buf);
 }
 
 const struct field print_exec_fields[] = {

@@ -2,7 +2,6 @@
 #include "cli/core/text_table.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -11,20 +10,6 @@
 #include "base/vec.h"
 
 enum { GAP = 2, LEAST = 8 };
-
-void text_table_init(struct text_table *t, const struct text_table_column *columns, size_t ncolumns)
-{
-	*t = (struct text_table){ .columns = columns, .ncolumns = ncolumns };
-}
-
-void text_table_fini(struct text_table *t)
-{
-	for (size_t i = 0; i < t->ncells; i++)
-		free(t->cells[i].text);
-	free(t->cells);
-	t->cells = NULL;
-	t->ncells = 0;
-}
 
 void text_table_add(struct text_table *t, const char *text)
 {
@@ -35,30 +20,10 @@ void text_table_add(struct text_table *t, const char *text)
 	t->failed = !cell || !cell->text;
 }
 
-void text_table_addf(struct text_table *t, const char *fmt, ...)
-{
-	char *text = NULL;
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		text = NULL;
-	va_end(ap);
-	if (text)
-		text_table_add(t, text);
-	t->failed |= !text;
-	free(text);
-}
-
 void text_table_tint(struct text_table *t, enum tint tint)
 {
 	if (!t->failed)
 		t->cells[t->ncells - 1].tint = tint;
-}
-
-size_t text_table_rows(const struct text_table *t)
-{
-	return t->ncells / t->ncolumns;
 }
 
 /* ---- printing -------------------------------------------------------------------------------- */
@@ -96,69 +61,67 @@ static void shrink(const struct text_table *t, size_t widths[], size_t most)
 	}
 }
 
-static void print_cell(FILE *to, const struct text_table_cell *cell, size_t width, unsigned flags,
-		       bool last, bool colours)
+static void print_cell(FILE *to, const char *text, enum tint tint, size_t width, unsigned flags,
+		       bool last)
 {
-	size_t has = human_width(cell->text), len = strlen(cell->text);
+	size_t has = human_width(text), len = strlen(text);
 	const char *more = "";
 	int pad;
 
 	if (has > width) {
-		len = human_fit(cell->text, width - 1);
+		len = human_fit(text, width - 1);
 		has = width;
 		more = "\xe2\x80\xa6";
 	}
 	pad = (int)(width - has);
 	if (flags & TABLE_RIGHT)
 		fprintf(to, "%*s", pad, "");
-	fprintf(to, "%s%.*s%s%s", colours ? human_tint(cell->tint) : "", (int)len, cell->text, more,
-		colours ? human_tint_end(cell->tint) : "");
+	fprintf(to, "%s%.*s%s%s", human_tint(tint), (int)len, text, more, human_tint_end(tint));
 	if (!last && !(flags & TABLE_RIGHT))
 		fprintf(to, "%*s", pad, "");
 }
 
+/* cells NULL: the titles. */
 static void print_row(const struct text_table *t, FILE *to, const struct text_table_cell *cells,
 		      const size_t widths[], const struct text_table_style *style)
 {
 	for (size_t c = 0; c < t->ncolumns; c++) {
+		enum tint tint = cells ? cells[c].tint : TINT_BOLD;
 		bool last = c + 1 == t->ncolumns;
 
-		print_cell(to, &cells[c], widths[c], t->columns[c].flags, last, style->colours);
+		print_cell(to, cells ? cells[c].text : t->columns[c].title,
+			   style->colours ? tint : TINT_NONE, widths[c], t->columns[c].flags, last);
 		fputs(last ? style->end : "  ", to);
 	}
 }
 
-static void print_titles(const struct text_table *t, FILE *to, const size_t widths[],
-			 const struct text_table_style *style)
+static void free_cells(struct text_table *t)
 {
-	struct text_table_cell cells[TABLE_COLUMNS];
-	char texts[TABLE_COLUMNS][64];
-
-	for (size_t c = 0; c < t->ncolumns; c++) {
-		snprintf(texts[c], sizeof(texts[c]), "%s", t->columns[c].title);
-		cells[c] = (struct text_table_cell){ .text = texts[c], .tint = TINT_BOLD };
-	}
-	print_row(t, to, cells, widths, style);
+	for (size_t i = 0; i < t->ncells; i++)
+		free(t->cells[i].text);
+	free(t->cells);
+	t->cells = NULL;
+	t->ncells = 0;
 }
 
 int text_table_print_as(struct text_table *t, FILE *to, const struct text_table_style *style)
 {
-	size_t widths[TABLE_COLUMNS], rows = text_table_rows(t);
+	size_t widths[TABLE_COLUMNS], rows = t->ncells / t->ncolumns;
 
-	if (t->failed || t->ncolumns > TABLE_COLUMNS) {
-		text_table_fini(t);
+	if (t->failed) {
+		free_cells(t);
 		return -ENOMEM;
 	}
 	measure(t, widths);
 	if (style->width)
 		shrink(t, widths, style->width);
 	if (t->columns[0].title)
-		print_titles(t, to, widths, style);
+		print_row(t, to, NULL, widths, style);
 	if (style->rows && rows > style->rows)
 		rows = style->rows;
 	for (size_t r = 0; r < rows; r++)
 		print_row(t, to, t->cells + r * t->ncolumns, widths, style);
-	text_table_fini(t);
+	free_cells(t);
 	return 0;
 }
 

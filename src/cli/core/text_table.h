@@ -23,23 +23,17 @@ struct text_table_cell {
 	enum tint tint;
 };
 
-struct text_table {
-	const struct text_table_column *columns;
+struct text_table { /* zeros but for the columns: empty */
+	struct text_table_column columns[TABLE_COLUMNS];
 	size_t ncolumns, ncells;
 	struct text_table_cell *cells;
 	bool failed; /* out of memory; text_table_print() returns it */
 };
 
-void text_table_init(struct text_table *t, const struct text_table_column *columns,
-		     size_t ncolumns);
-void text_table_fini(struct text_table *t);
 /* NULL or empty: "-". */
 void text_table_add(struct text_table *t, const char *text);
-void text_table_addf(struct text_table *t, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
 /* Of the cell that was added last. */
 void text_table_tint(struct text_table *t, enum tint tint);
-size_t text_table_rows(const struct text_table *t);
 
 struct text_table_style {
 	size_t width; /* 0: as wide as need be */

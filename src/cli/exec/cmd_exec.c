@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/core/terminal.h"
+#include "cli/exec/exec_job_output.h"
 #include "cli/exec/tty_session.h"
 
 struct exec_opts {
@@ -73,12 +74,10 @@ static const char *program(const struct api_cmd *a)
 /* A status of 126 or 127 without any output usually comes from a missing program. */
 static void explain_status(const struct api_cmd *a, const struct exec_job *j, int status)
 {
-	if (!program(a) || j->at[JOB_OUT] || j->at[JOB_ERR])
-		return;
-	if (status == CLI_EXIT_NOT_FOUND)
-		fprintf(stderr, "lodge: %s: exit status 127 (command not found?)\n", program(a));
-	if (status == CLI_EXIT_NOT_EXECUTABLE)
-		fprintf(stderr, "lodge: %s: exit status 126 (not executable?)\n", program(a));
+	if (program(a) && !j->at[JOB_OUT] && !j->at[JOB_ERR] &&
+	    (status == CLI_EXIT_NOT_FOUND || status == CLI_EXIT_NOT_EXECUTABLE))
+		fprintf(stderr, "lodge: %s: exit status %d (%s?)\n", program(a), status,
+			status == CLI_EXIT_NOT_FOUND ? "command not found" : "not executable");
 }
 
 static int run_attached(struct api_cmd *a, struct exec_job *j, json_t *body, struct err *err)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/core/print_session.h"
+#include "cli/exec/exec_job_output.h"
 #include "cli/exec/tty_session.h"
 
 /* ---- finding a command ----------------------------------------------------------------------- */
@@ -167,13 +168,11 @@ static int run_attach(struct api_cmd *a, struct err *err)
 	return exec_job_status(j.end);
 }
 
-static const struct cli_option attach_options[] = { CLI_INCLUDE(target_options, 0), { NULL } };
-
 const struct command cmd_attach = {
 	.name = "attach",
 	.usage = "SESSION [EXEC]",
 	.summary = "reconnect to a running command",
-	.options = attach_options,
+	.options = target_options,
 	.more = "EXEC is the id of a command (see lodge ps); the default is the newest that "
 		"runs.\n\n"
 		"A command with a terminal gets this one; press " TTY_DETACH_KEYS
@@ -195,12 +194,10 @@ static int run_kill(struct api_cmd *a, struct err *err)
 	auto_json json_t *record = NULL;
 	const char *signal = ((struct ps_opts *)a)->signal;
 	struct exec_job j = { 0 };
-	char path[JOB_PATH];
 
-	if (find_job(a, NULL, &j, err) < 0 || (signal && exec_job_signal(&j, signal, err) < 0))
-		return -1;
-	if (!signal && (exec_job_path(&j, "", path, err) < 0 ||
-			client_call(j.client, "DELETE", path, NULL, NULL, err) < 0))
+	if (find_job(a, NULL, &j, err) < 0 ||
+	    (signal ? exec_job_signal(&j, signal, err)
+		    : api_cmd_call(a, "DELETE", NULL, NULL, err, JOB_URL, j.ref, j.id)) < 0)
 		return -1;
 	if (!a->json)
 		return 0;

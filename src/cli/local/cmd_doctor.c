@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -22,16 +21,11 @@
 
 enum { PROBE_SECONDS = 10 };
 
-struct doctor_opts {
+struct doctor {
 	struct api_cmd a;
 	const char *home;
-};
-
-struct doctor {
-	const char *home_given;
-	bool json;
 	struct json_out out;
-	bool ok;
+	bool failed; /* something needed is missing */
 	bool unenforced; /* a limit does not work */
 };
 
@@ -51,9 +45,8 @@ static void print_check(const char *name, bool found, bool needed, const char *d
 static void report(struct doctor *d, const char *name, bool found, bool needed, const char *detail,
 		   const char *advice)
 {
-	if (!found && needed)
-		d->ok = false;
-	if (!d->json) {
+	d->failed |= !found && needed;
+	if (!d->a.json) {
 		print_check(name, found, needed, detail, advice);
 		fflush(stdout);
 		return;
@@ -80,7 +73,7 @@ static void probe_in_child(const struct doctor_check *c, int out)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(PROBE_SECONDS);
-	a.result = c->probe(c->arg, a.detail);
+	a.result = doctor_probe(c, a.detail);
 	_exit(write(out, &a, sizeof(a)) == sizeof(a) ? 0 : 1);
 }
 
@@ -116,13 +109,7 @@ static void run_check(struct doctor *d, const struct doctor_check *c)
 
 	if (r < 0 && !a.detail[0])
 		snprintf(a.detail, sizeof(a.detail), "%s", strerrordesc_np(-r));
-	report(d, c->name, r == 0, c->need == DOCTOR_NEEDED, a.detail, c->advice);
-}
-
-static void run_checks(struct doctor *d, const struct doctor_check *checks)
-{
-	for (; checks->name; checks++)
-		run_check(d, checks);
+	report(d, c->name, r == 0, c->need == NEEDED, a.detail, c->advice);
 }
 
 static void check_program(struct doctor *d, const char *name)
@@ -172,7 +159,7 @@ static int try_sandbox(struct doctor *d, char detail[DOCTOR_TEXT], struct err *e
 	struct keeper_client_opts how = { .home = home, .oneshot = true };
 	bool right;
 
-	if (home_dir_find(d->home_given, home, err) < 0 || keeper_client_spawn(&how, &k, err) < 0)
+	if (home_dir_find(d->home, home, err) < 0 || keeper_client_spawn(&how, &k, err) < 0)
 		return -1;
 	report_features(d, k);
 	if (sandbox_new(k, &spec, &sb, err) < 0 || guest_exec_run(sb, &x, NULL, 0, &o, err) < 0)
@@ -197,45 +184,36 @@ static void check_sandbox(struct doctor *d)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static void examine(struct doctor *d)
-{
-	run_checks(d, doctor_kernel);
-	run_checks(d, doctor_namespaces);
-	run_checks(d, doctor_host);
-	check_program(d, "lodge-keeper");
-	check_program(d, "lodge-init");
-	check_sandbox(d);
-}
-
 static int run(struct api_cmd *a, struct err *err)
 {
-	struct doctor d = { .ok = true,
-			    .json = a->json,
-			    .home_given = ((struct doctor_opts *)a)->home };
+	struct doctor *d = (struct doctor *)a;
 	auto_free char *text = NULL;
 
 	(void)err;
-	json_out_init(&d.out, 1 << 20);
-	json_out_object(&d.out, NULL);
-	json_out_array(&d.out, "checks");
-	examine(&d);
-	json_out_end(&d.out);
-	json_out_bool(&d.out, "ok", d.ok);
-	json_out_end(&d.out);
-	text = json_out_take(&d.out, NULL);
-	if (d.json)
+	json_out_init(&d->out, 1 << 20);
+	json_out_object(&d->out, NULL);
+	json_out_array(&d->out, "checks");
+	for (const struct doctor_check *c = doctor_checks; c->name; c++)
+		run_check(d, c);
+	check_program(d, "lodge-keeper");
+	check_program(d, "lodge-init");
+	check_sandbox(d);
+	json_out_end(&d->out);
+	json_out_bool(&d->out, "ok", !d->failed);
+	json_out_end(&d->out);
+	text = json_out_take(&d->out, NULL);
+	if (a->json)
 		puts(text ? text : "{}");
 	else
-		puts(!d.ok	    ? "sandboxes do not work; fix the checks marked MISSING"
-		     : d.unenforced ? "sandboxes work; limits marked missing are NOT enforced"
-				    : "sandboxes work; all limits are enforced");
-	return d.ok ? 0 : CLI_EXIT_REFUSED;
+		puts(d->failed	     ? "sandboxes do not work; fix the checks marked MISSING"
+		     : d->unenforced ? "sandboxes work; limits marked missing are NOT enforced"
+				     : "sandboxes work; all limits are enforced");
+	return d->failed ? CLI_EXIT_REFUSED : 0;
 }
 
 static const struct cli_option options[] = {
 	OPTION_JSON("print JSON"),
-	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct doctor_opts, home),
-	  "data directory of lodge" },
+	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct doctor, home), "data directory of lodge" },
 	{ NULL },
 };
 
@@ -248,7 +226,7 @@ const struct command cmd_doctor = {
 		"Exit status\n"
 		"  0  sandboxes work\n"
 		"  1  something required is missing\n",
-	.size = sizeof(struct doctor_opts),
+	.size = sizeof(struct doctor),
 	.local = true,
 	.run = run,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of `lodge run`: cmd_run.c parses the command line and creates the sandbox,
- * local_loop.c forwards bytes and signals, local_report.c reports the result. */
+/* The second part of `lodge run`, after cmd_run.c created the sandbox: forwards bytes and signals,
+ * and reports the result. */
 #ifndef LODGE_CLI_LOCAL_LOCAL_RUN_H
 #define LODGE_CLI_LOCAL_LOCAL_RUN_H
 

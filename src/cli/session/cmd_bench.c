@@ -3,12 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
-#include "base/file_io.h"
 #include "cli/core/api_cmd.h"
 #include "cli/session/temp_session.h"
 
@@ -97,8 +96,16 @@ static double to_ms(int64_t ns)
 	return (double)ns / 1e6;
 }
 
-static int measure(struct bench *b, const char *name, int (*one)(struct bench *, struct err *),
-		   uint64_t times, json_t *rows, struct err *err)
+static const struct call {
+	const char *name;
+	int (*run)(struct bench *b, struct err *err);
+} calls[] = {
+	{ "status", do_status },  { "enter", do_enter },  { "exec", do_exec },
+	{ "write 4K", do_write }, { "read 4K", do_read },
+};
+
+static int measure(struct bench *b, const struct call *c, uint64_t times, json_t *rows,
+		   struct err *err)
 {
 	auto_free int64_t *ns = calloc(times, sizeof(*ns));
 	json_t *row;
@@ -108,12 +115,12 @@ static int measure(struct bench *b, const char *name, int (*one)(struct bench *,
 	for (uint64_t i = 0; i < times; i++) {
 		int64_t began = clock_mono_ns();
 
-		if (one(b, err) < 0)
-			return err_ctx(err, "%s", name);
+		if (c->run(b, err) < 0)
+			return err_ctx(err, "%s", c->name);
 		ns[i] = clock_mono_ns() - began;
 	}
 	qsort(ns, times, sizeof(*ns), by_size);
-	row = json_pack("{s:s, s:I, s:f, s:f, s:f}", "name", name, "count", (json_int_t)times,
+	row = json_pack("{s:s, s:I, s:f, s:f, s:f}", "name", c->name, "count", (json_int_t)times,
 			"median_ms", to_ms(ns[times / 2]), "p99_ms",
 			to_ms(ns[(times * 99 - 1) / 100]), "worst_ms", to_ms(ns[times - 1]));
 	return json_array_append_new(rows, row) < 0 ? err_sys(err, ENOMEM, "bench") : 0;
@@ -134,30 +141,14 @@ static const struct field fields[] = {
 	{ NULL },
 };
 
-static int measure_all(struct bench *b, uint64_t times, json_t *rows, struct err *err)
-{
-	if (measure(b, "status", do_status, times, rows, err) < 0 ||
-	    measure(b, "enter", do_enter, times, rows, err) < 0 ||
-	    measure(b, "exec", do_exec, times, rows, err) < 0 ||
-	    measure(b, "write 4K", do_write, times, rows, err) < 0 ||
-	    measure(b, "read 4K", do_read, times, rows, err) < 0)
-		return -1;
-	return 0;
-}
-
 /* The file that PUT uploads. */
 static int make_file(struct err *err)
 {
-	static const char zeros[FILE_BYTES];
-	FILE *f = tmpfile();
-	int fd = f ? dup(fileno(f)) : -1;
-	int r = fd < 0 ? -errno : file_write_all(fd, zeros, sizeof(zeros));
+	auto_close int fd = memfd_create("lodge-bench", MFD_CLOEXEC);
 
-	if (f)
-		fclose(f);
-	if (r < 0 && fd >= 0)
-		close(fd);
-	return r < 0 ? err_sys(err, -r, "temporary file") : fd;
+	if (fd < 0 || ftruncate(fd, FILE_BYTES) < 0)
+		return err_sys(err, errno, "temporary file");
+	return steal_fd(&fd);
 }
 
 static int run(struct api_cmd *a, struct err *err)
@@ -177,9 +168,11 @@ static int run(struct api_cmd *a, struct err *err)
 	b.key = key;
 	body = json_pack("{s:s}", "key", key);
 	b.fd = fd = make_file(err);
-	if (fd < 0 || temp_session_new(a, "/v1/sessions", body, &t, err) < 0 ||
-	    measure_all(&b, times, rows, err) < 0)
+	if (fd < 0 || temp_session_new(a, "/v1/sessions", body, &t, err) < 0)
 		return -1;
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+		if (measure(&b, &calls[i], times, rows, err) < 0)
+			return -1;
 	answer = json_pack("{s:O}", "calls", rows);
 	return api_cmd_write(a, answer, api_cmd_print_answer, err);
 }

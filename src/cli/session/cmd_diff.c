@@ -3,35 +3,19 @@
  * in a temporary fork. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "cli/core/api_cmd.h"
 #include "cli/session/temp_session.h"
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
+/* By bytes: compare() needs the same order on both sides. */
 static int by_path(const void *x, const void *y)
 {
 	return strcmp(member_text(*(json_t *const *)x, "path"),
 		      member_text(*(json_t *const *)y, "path"));
-}
-
-/* By bytes: compare() needs the same order on both sides. */
-static int sort(json_t *entries, struct err *err)
-{
-	size_t n = json_array_size(entries);
-	auto_free json_t **items = calloc(n + 1, sizeof(json_t *));
-
-	if (!items)
-		return err_sys(err, ENOMEM, "files");
-	for (size_t i = 0; i < n; i++)
-		items[i] = json_incref(json_array_get(entries, i));
-	qsort(items, n, sizeof(json_t *), by_path);
-	json_array_clear(entries);
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(entries, items[i]);
-	return 0;
 }
 
 /* A directory that only one side has is empty on the other. */
@@ -45,7 +29,7 @@ static int list(struct api_cmd *a, const char *ref, const char *path, json_t **r
 		return -1;
 	*found = client_list(a->client, url, "entries", ret, err) == 0;
 	if (*found)
-		return sort(*ret, err);
+		return member_sort(*ret, by_path) < 0 ? err_sys(err, ENOMEM, "files") : 0;
 	if (err->code != ERR_NOT_FOUND)
 		return -1;
 	*ret = json_array();
@@ -58,7 +42,7 @@ static bool is_same(const json_t *old, const json_t *new)
 {
 	static const char *const both[] = { "type", "mode", "target" };
 
-	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(both); i++)
 		if (strcmp(member_text(old, both[i]), member_text(new, both[i])) != 0)
 			return false;
 	/* the time and size of a directory change with its entries, which are listed themselves */
@@ -170,13 +154,11 @@ static int run(struct api_cmd *a, struct err *err)
 	return api_cmd_write(a, answer, print, err);
 }
 
-static const struct cli_option options[] = { API_OPTIONS, { NULL } };
-
 const struct command cmd_diff = {
 	.name = "diff",
 	.usage = "SESSION [SNAPSHOT] [PATH]",
 	.summary = "list files changed since a snapshot",
-	.options = options,
+	.options = api_options,
 	.more = "Each line is A (added), M (modified) or D (deleted) and a path. The defaults are\n"
 		"the newest snapshot and the working directory. A PATH without SNAPSHOT must\n"
 		"contain a slash or a dot.\n",

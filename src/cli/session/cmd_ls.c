@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/print_session.h"
 

@@ -12,25 +12,20 @@ enum { LAST_COMMANDS = 10 };
 /* Record, stats and commands as one object; stats are null without a sandbox. */
 static int gather(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
 {
-	auto_json json_t *answer = NULL, *stats = NULL, *list = NULL;
-	json_t *execs = json_array();
+	auto_json json_t *answer = NULL, *stats = NULL, *execs = NULL;
 	struct err ignored;
 	char path[API_PATH];
-	size_t n;
 
 	if (api_cmd_call(a, "GET", NULL, &answer, err, "/v1/sessions/%s", ref) < 0 ||
 	    client_path(path, sizeof(path), err, "/v1/sessions/%s/execs?limit=1000", ref) < 0 ||
-	    client_list(a->client, path, "execs", &list, err) < 0) {
-		json_decref(execs);
+	    client_list(a->client, path, "execs", &execs, err) < 0)
 		return -1;
-	}
 	if (member_is(answer, "session.runtime", "live"))
 		(void)api_cmd_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats", ref);
-	n = json_array_size(list);
-	for (size_t i = n > LAST_COMMANDS ? n - LAST_COMMANDS : 0; i < n; i++)
-		json_array_append(execs, json_array_get(list, i));
+	while (json_array_size(execs) > LAST_COMMANDS)
+		json_array_remove(execs, 0);
 	json_object_set(answer, "stats", stats ? json_object_get(stats, "stats") : json_null());
-	json_object_set_new(answer, "execs", execs);
+	json_object_set(answer, "execs", execs);
 	*ret = steal_ptr(&answer);
 	return 0;
 }
@@ -38,36 +33,20 @@ static int gather(struct api_cmd *a, const char *ref, json_t **ret, struct err *
 /* ---- printing -------------------------------------------------------------------------------- */
 
 /* "hibernates in 12m, after 30m without use" */
-static const char *format_end(const json_t *s, const char *action, const char *deadline,
-			      const char *why, char buf[FIELD_TEXT])
+static const char *format_end(const json_t *s, const char *path, char buf[FIELD_TEXT])
 {
-	int64_t at = member_number(s, deadline);
-	char in[HUMAN_TEXT] = "";
+	bool idle = strcmp(path, "idle_timeout_ms") == 0;
+	int64_t at = member_number(s, idle ? "hibernate_at" : "expires_at");
+	char in[HUMAN_TEXT] = "", span[HUMAN_TEXT];
 
 	if (at >= 0)
 		human_span(at - clock_wall_ms(), in);
-	snprintf(buf, FIELD_TEXT, "%s%s%s%s %s",
-		 member_is(s, action, "destroy") ? "is deleted" : "hibernates", *in ? " in " : "",
-		 in, *in ? "," : "", why);
+	snprintf(buf, FIELD_TEXT, "%s%s%s%s %s %s %s",
+		 member_is(s, idle ? "on_idle" : "on_expire", "destroy") ? "is deleted"
+									 : "hibernates",
+		 *in ? " in " : "", in, *in ? "," : "", idle ? "after" : "when its sandbox is",
+		 human_span(member_number(s, path), span), idle ? "without use" : "old");
 	return buf;
-}
-
-static const char *when_idle(const json_t *s, const char *path, char buf[FIELD_TEXT])
-{
-	char why[64], span[HUMAN_TEXT];
-
-	snprintf(why, sizeof(why), "after %s without use",
-		 human_span(member_number(s, path), span));
-	return format_end(s, "on_idle", "hibernate_at", why, buf);
-}
-
-static const char *when_old(const json_t *s, const char *path, char buf[FIELD_TEXT])
-{
-	char why[64], span[HUMAN_TEXT];
-
-	snprintf(why, sizeof(why), "when its sandbox is %s old",
-		 human_span(member_number(s, path), span));
-	return format_end(s, "on_expire", "expires_at", why, buf);
 }
 
 static const char *format_limits(const json_t *s, const char *path, char buf[FIELD_TEXT])
@@ -138,8 +117,8 @@ static const struct field fields[] = {
 	{ "created", 0, "created_at", field_when },
 	{ "started", 0, "started_at", field_when },
 	{ "last used", 0, "last_activity_at", field_when },
-	{ "when idle", 0, "idle_timeout_ms", when_idle },
-	{ "when old", 0, "max_lifetime_ms", when_old },
+	{ "when idle", 0, "idle_timeout_ms", format_end },
+	{ "when old", 0, "max_lifetime_ms", format_end },
 	{ "limits", 0, "limits", format_limits },
 	{ "uses", 0, "stats", format_stats },
 	{ "trouble", 0, "stats.oom_kills", format_oom },
@@ -165,13 +144,11 @@ static int run(struct api_cmd *a, struct err *err)
 	return api_cmd_each(a, gather, print, err);
 }
 
-static const struct cli_option options[] = { API_OPTIONS, { NULL } };
-
 const struct command cmd_show = {
 	.name = "show",
 	.usage = "SESSION...",
 	.summary = "show one session in full",
-	.options = options,
+	.options = api_options,
 	.more = "Shows its record, what it uses and its last commands.\n",
 	.least = 1,
 	.most = -1,

@@ -132,23 +132,21 @@ static const char *size(const json_t *s, const char *path, char buf[FIELD_TEXT])
 	return member_number(s, path) ? field_bytes(s, path, buf) : "";
 }
 
-#define FIELDS_BEFORE                                                                              \
-	{ "SNAPSHOT", 0, "id" },                                                                   \
-	{                                                                                          \
-		"NAME", TABLE_SHRINK, "name"                                                       \
-	}
-#define FIELDS_AFTER                                                                               \
-	{ "AGE", TABLE_RIGHT, "created_at", field_age },                                           \
-		{ "SIZE", TABLE_RIGHT, "size_bytes", size },                                       \
-	{                                                                                          \
-		NULL                                                                               \
-	}
+static const struct field own_fields[] = {
+	{ "SNAPSHOT", 0, "id" },
+	{ "NAME", TABLE_SHRINK, "name" },
+	{ "AGE", TABLE_RIGHT, "created_at", field_age },
+	{ "SIZE", TABLE_RIGHT, "size_bytes", size },
+	{ NULL },
+};
 
-static const struct field own_fields[] = { FIELDS_BEFORE, FIELDS_AFTER };
 static const struct field all_fields[] = {
-	FIELDS_BEFORE,
+	{ "SNAPSHOT", 0, "id" },
+	{ "NAME", TABLE_SHRINK, "name" },
 	{ "SESSION", TABLE_SHRINK, "session", owner, owner_tint },
-	FIELDS_AFTER,
+	{ "AGE", TABLE_RIGHT, "created_at", field_age },
+	{ "SIZE", TABLE_RIGHT, "size_bytes", size },
+	{ NULL },
 };
 
 static void print_list(struct api_cmd *a, const json_t *answer)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge status */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/core/api_cmd.h"
 #include "cli/core/print_session.h"
@@ -98,13 +97,11 @@ static int run(struct api_cmd *a, struct err *err)
 	return member_is(h, "status", "ok") ? 0 : CLI_EXIT_REFUSED;
 }
 
-static const struct cli_option options[] = { API_OPTIONS, { NULL } };
-
 const struct command cmd_status = {
 	.name = "status",
 	.usage = "[--json]",
 	.summary = "show service status",
-	.options = options,
+	.options = api_options,
 	.more = "Exit status\n"
 		"  0    the service is healthy\n"
 		"  1    it is not\n"

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -189,19 +188,13 @@ static int by_use(const void *x, const void *y)
 
 static json_t *sorted(json_t *now)
 {
-	size_t n = json_object_size(now), i = 0;
-	auto_free json_t **items = calloc(n + 1, sizeof(json_t *));
 	json_t *out = json_array(), *s;
 	const char *id;
 
-	if (!items)
-		return out;
 	json_object_foreach (now, id, s) {
-		items[i++] = s;
+		json_array_append(out, s);
 	}
-	qsort(items, n, sizeof(json_t *), by_use);
-	for (i = 0; i < n; i++)
-		json_array_append(out, items[i]);
+	(void)member_sort(out, by_use);
 	return out;
 }
 
@@ -212,7 +205,6 @@ static void draw(struct api_cmd *a, json_t *now)
 	auto_json json_t *list = sorted(now);
 	struct text_table_style how = { .colours = human_colours(stdout), .end = "\033[K\r\n" };
 	char clean[128], count[HUMAN_TEXT];
-	struct text_table_column columns[TABLE_COLUMNS];
 	struct text_table t;
 	uint32_t rows, cols;
 
@@ -223,7 +215,7 @@ static void draw(struct api_cmd *a, json_t *now)
 	printf("\033[H%.*s  %s  (press q to quit)\033[K\r\n\033[K\r\n",
 	       (int)human_fit(clean, cols > 40 ? cols - 40 : 1), clean,
 	       human_count((int64_t)json_array_size(list), "sandbox", "sandboxes", count));
-	field_fill_table(fields, list, &t, columns);
+	field_fill_table(fields, list, &t);
 	text_table_print_as(&t, stdout, &how);
 	fputs("\033[J", stdout);
 	fflush(stdout);

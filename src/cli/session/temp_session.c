@@ -2,7 +2,6 @@
 #include "cli/session/temp_session.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/core/cleanup.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buffered output to a descriptor. */
-#ifndef LODGE_INIT_FILES_BUFFERED_WRITER_H
-#define LODGE_INIT_FILES_BUFFERED_WRITER_H
+#ifndef LODGE_BASE_BUFFERED_WRITER_H
+#define LODGE_BASE_BUFFERED_WRITER_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/files/buffered_writer.h"
+#include "base/buffered_writer.h"
 
 #include <string.h>
 
@@ -7,31 +7,27 @@
 
 int buffered_writer_flush(struct buffered_writer *w)
 {
-	int r = file_write_all(w->fd, w->buf, w->n);
+	size_t n = w->n;
 
 	w->n = 0;
-	return r;
+	return file_write_all(w->fd, w->buf, n);
 }
 
 int buffered_writer_put(struct buffered_writer *w, const void *bytes, size_t len)
 {
 	const char *at = bytes;
+	int r = 0;
 
-	while (len) {
+	while (len && r == 0) {
 		size_t n = sizeof(w->buf) - w->n;
 
-		if (n > len)
-			n = len;
+		n = n < len ? n : len;
 		memcpy(w->buf + w->n, at, n);
 		w->n += n;
 		at += n;
 		len -= n;
-		if (w->n == sizeof(w->buf)) {
-			int r = buffered_writer_flush(w);
-
-			if (r < 0)
-				return r;
-		}
+		if (w->n == sizeof(w->buf))
+			r = buffered_writer_flush(w);
 	}
-	return 0;
+	return r;
 }

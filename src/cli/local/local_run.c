@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/local/local_run.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/auto.h"
 #include "base/clock.h"
-#include "cli/local/local_run.h"
-#include "cli/local/output_sink.h"
+#include "base/json.h"
+#include "cli/core/human.h"
+#include "cli/core/limit_note.h"
+#include "cli/core/options.h"
 #include "cli/core/terminal.h"
+#include "cli/local/output_sink.h"
 #include "sandbox/agent_client.h"
-#include "sandbox/keeper_client.h"
-#include "sandbox/guest_exec_sync.h"
 #include "sandbox/guest_exec_log.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/keeper_client.h"
 
 enum {
 	CHUNK = 128 * 1024,
@@ -41,7 +45,8 @@ struct loop {
 	struct output_sink sinks[NSTREAMS];
 	bool blocked[NSTREAMS];
 	uint64_t at[NSTREAMS], acked[NSTREAMS]; /* bytes written, and reported to lodge-init */
-	int64_t deadline, kill_at; /* monotonic ms; 0: none */
+	int64_t deadline; /* monotonic ms; INT64_MAX: none */
+	int64_t kill_at; /* 0: none */
 	char buf[CHUNK];
 };
 
@@ -193,14 +198,12 @@ static int catch_signals(struct loop *l, sigset_t *old)
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(caught); i++)
 		if (caught[i] != SIGWINCH || l->r->tty)
 			sigaddset(&set, caught[i]);
 	sigprocmask(SIG_BLOCK, &set, old);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (l->signals < 0)
-		return err_sys(&l->r->err, errno, "signalfd");
-	return 0;
+	return l->signals < 0 ? err_sys(&l->r->err, errno, "signalfd") : 0;
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -219,15 +222,12 @@ static void fill_poll(struct loop *l, struct pollfd p[NFDS])
 
 static int time_left(const struct loop *l)
 {
-	int64_t now = clock_mono_ms(), next = INT64_MAX;
+	int64_t next = l->kill_at && l->kill_at < l->deadline ? l->kill_at : l->deadline;
+	int64_t left = next - clock_mono_ms();
 
-	if (l->deadline && l->deadline < next)
-		next = l->deadline;
-	if (l->kill_at && l->kill_at < next)
-		next = l->kill_at;
 	if (next == INT64_MAX)
 		return -1;
-	return next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
+	return left <= 0 ? 0 : left > 60000 ? 60000 : (int)left;
 }
 
 /* False: it is no use waiting any longer. */
@@ -239,7 +239,7 @@ static bool check_times(struct loop *l)
 		l->kill_at = INT64_MAX;
 		give_up(l);
 	}
-	if (!l->deadline || now < l->deadline || *guest_exec_ended(l->r->x))
+	if (now < l->deadline || *guest_exec_ended(l->r->x))
 		return true;
 	/* It cannot end before its last output found room, which is for our own reader to make. */
 	if (l->blocked[GUEST_EXEC_OUT] || l->blocked[GUEST_EXEC_ERR]) {
@@ -301,12 +301,160 @@ int local_run_loop(struct local_run *r)
 		return -1;
 	output_sink_init(&l->sinks[0], STDOUT_FILENO);
 	output_sink_init(&l->sinks[1], STDERR_FILENO);
-	if (r->timeout_ms)
-		l->deadline = clock_mono_ms() + r->timeout_ms + LATE_MS;
+	l->deadline = r->timeout_ms ? clock_mono_ms() + r->timeout_ms + LATE_MS : INT64_MAX;
 	n = run_to_end(l);
 	output_sink_fini(&l->sinks[0]);
 	output_sink_fini(&l->sinks[1]);
 	close(l->signals);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	return n;
+}
+
+/* ---- the result ------------------------------------------------------------------------------ */
+
+enum { HITS = 6, SIGNAL_BASE = 128 };
+
+int local_run_start_status(const struct err *err, const char *command)
+{
+	size_t n = strlen(command);
+
+	/* errors about the command begin with its name; a missing directory or user is another
+	 * failure */
+	if (strncmp(err->msg, command, n) != 0 || err->msg[n] != ':')
+		return CLI_EXIT_FAILED;
+	if (err->code == ERR_NOT_FOUND)
+		return CLI_EXIT_NOT_FOUND;
+	if (err->code == ERR_DENIED || err->code == ERR_INVALID)
+		return CLI_EXIT_NOT_EXECUTABLE;
+	return CLI_EXIT_FAILED;
+}
+
+static unsigned hits_of(const struct local_run *r)
+{
+	unsigned hits = guest_exec_result(r->x)->hits;
+
+	if (r->oom)
+		hits |= AGENT_HIT_MEMORY;
+	if (r->disk_full)
+		hits |= AGENT_HIT_DISK;
+	if (r->late)
+		hits |= AGENT_HIT_TIME;
+	if (r->collect && (guest_exec_start_offset(r->x, GUEST_EXEC_OUT) ||
+			   guest_exec_start_offset(r->x, GUEST_EXEC_ERR)))
+		hits |= AGENT_HIT_OUTPUT;
+	return hits;
+}
+
+static int status_of(const struct local_run *r)
+{
+	const struct guest_exec_result *res = guest_exec_result(r->x);
+
+	if (r->late || res->hits & AGENT_HIT_TIME)
+		return CLI_EXIT_TIMEOUT;
+	if (r->oom)
+		return SIGNAL_BASE + SIGKILL;
+	if (r->err.code)
+		return CLI_EXIT_FAILED;
+	if (r->pipe_broken)
+		return SIGNAL_BASE + SIGPIPE;
+	return res->signal ? SIGNAL_BASE + res->signal : res->code;
+}
+
+int local_run_report(const struct local_run *r)
+{
+	unsigned hits = hits_of(r);
+
+	fflush(stdout);
+	for (unsigned i = 0; i < HITS; i++)
+		if (hits & 1u << i)
+			limit_note_print(guest_exec_hit_name(1u << i), &r->limits, r->timeout_ms);
+	if (r->err.code && !r->oom && !r->late)
+		return cli_option_fail(status_of(r), &r->err);
+	return status_of(r);
+}
+
+/* ---- json ------------------------------------------------------------------------------------ */
+
+static void put_end(struct json_out *j, const struct local_run *r)
+{
+	const struct guest_exec_result *res = guest_exec_result(r->x);
+	bool killed = res->signal || r->late || r->oom;
+
+	if (killed)
+		json_out_null(j, "exit_code");
+	else
+		json_out_i64(j, "exit_code", res->code);
+	if (killed)
+		json_out_i64(j, "signal", res->signal ? res->signal : SIGKILL);
+	else
+		json_out_null(j, "signal");
+}
+
+static void put_streams(struct json_out *j, const struct guest_exec_output *o)
+{
+	bool text = json_is_utf8(o->out, o->out_len) && json_is_utf8(o->err, o->err_len);
+
+	json_out_str(j, "encoding", text ? "utf-8" : "base64");
+	if (text) {
+		json_out_bytes(j, "stdout", o->out, o->out_len);
+		json_out_bytes(j, "stderr", o->err, o->err_len);
+	} else {
+		json_out_base64(j, "stdout", o->out, o->out_len);
+		json_out_base64(j, "stderr", o->err, o->err_len);
+	}
+	json_out_u64(j, "stdout_bytes", o->out_total);
+	json_out_u64(j, "stderr_bytes", o->err_total);
+	json_out_bool(j, "truncated", o->out_total != o->out_len || o->err_total != o->err_len);
+}
+
+static void put_usage(struct json_out *j, const struct local_run *r)
+{
+	const struct guest_exec_result *res = guest_exec_result(r->x);
+
+	json_out_u64(j, "duration_ms", res->duration_us / 1000);
+	json_out_object(j, "usage");
+	json_out_u64(j, "cpu_ms", res->cpu_us / 1000);
+	json_out_u64(j, "max_rss_bytes", res->max_rss_bytes);
+	json_out_end(j);
+	json_out_str(j, "source", sandbox_source(r->sb) == KEEPER_SOURCE_POOL ? "pool" : "cold");
+	json_out_u64(j, "ready_ms", (sandbox_ready_us(r->sb) + 999) / 1000);
+}
+
+static void put_hits(struct json_out *j, unsigned hits)
+{
+	json_out_bool(j, "timed_out", hits & AGENT_HIT_TIME);
+	json_out_bool(j, "oom_killed", hits & AGENT_HIT_MEMORY);
+	json_out_array(j, "limits");
+	for (unsigned i = 0; i < HITS; i++)
+		if (hits & 1u << i)
+			json_out_str(j, NULL, guest_exec_hit_name(1u << i));
+	json_out_end(j);
+}
+
+int local_run_report_json(const struct local_run *r)
+{
+	struct guest_exec_output o = { 0 };
+	struct json_out j;
+	auto_free char *text = NULL;
+	struct err err;
+
+	if (r->err.code && !r->oom && !r->late)
+		return cli_option_fail(status_of(r), &r->err);
+	if (guest_exec_collect(r->x, &o, &err) < 0)
+		return cli_option_fail(CLI_EXIT_FAILED, &err);
+	json_out_init(&j, 6 * (o.out_len + o.err_len) + 4096);
+	json_out_object(&j, NULL);
+	put_end(&j, r);
+	put_streams(&j, &o);
+	put_hits(&j, hits_of(r));
+	put_usage(&j, r);
+	json_out_end(&j);
+	guest_exec_output_fini(&o);
+	text = json_out_take(&j, NULL);
+	if (!text) {
+		err_sys(&err, ENOMEM, "result");
+		return cli_option_fail(CLI_EXIT_FAILED, &err);
+	}
+	human_put_json(text, stdout);
+	return status_of(r);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the parts of lodge templates. */
-#ifndef LODGE_CLI_ADMIN_TEMPLATES_CMD_H
-#define LODGE_CLI_ADMIN_TEMPLATES_CMD_H
+#ifndef LODGE_CLI_ADMIN_CMD_TEMPLATES_H
+#define LODGE_CLI_ADMIN_CMD_TEMPLATES_H
 
 #include "cli/core/api_cmd.h"
 #include "cli/core/limit_options.h"
@@ -22,7 +22,5 @@ bool templates_is_set(const struct template_opts *o);
 /* The body of a PATCH for a template that is `now`, or of a POST if that is NULL. The service takes
  * variables and limits as a whole, so single ones are added to the present ones. */
 int templates_spec(struct template_opts *o, const json_t *now, json_t *body, struct err *err);
-
-extern const struct command templates_add;
 
 #endif
