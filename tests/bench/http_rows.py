@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of ./dev bench about lodged: over HTTP, under load, many bytes, at rest."""
+"""The rows of ./dev bench about lodged: over HTTP, under load, large transfers, at rest."""
 
 KINDS = (("enter", "enter a session that is there"), ("status", "status (GET a session)"), ("read", "read a file of 4 kB"),
          ("write", "write a file of 4 kB"), ("exec", "run `echo hi`"))

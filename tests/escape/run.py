@@ -34,7 +34,7 @@ def enter_namespaces():
     if os.geteuid() != 0 or os.environ.get("ESCAPE_INSIDE"):
         return
     os.environ["ESCAPE_INSIDE"] = "1"
-    # shared propagation, as on most hosts: a sandbox must stop it itself
+    # shared propagation, as on most hosts: a sandbox must end it itself
     os.execvp("unshare", ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--mount-proc",
                           "--kill-child", "sh", "-c", 'mount --make-rshared / && exec "$@"', "sh",
                           sys.executable, os.path.abspath(__file__)])
@@ -93,7 +93,7 @@ class Host:
 
 
 def batches(checks, weak):
-    """Checks that can share one sandbox, by what that sandbox is started with."""
+    """Groups of checks that can share one sandbox, by its options."""
     groups = {}
     for c in checks:
         if weak:
@@ -115,7 +115,7 @@ def run_batch(lodge, host, checks, weaken, options):
     if needs_setuid:
         host.setuid_copy(True)
     try:
-        # the caller's terminal must not matter: most checks run with one in control of it
+        # most checks run with a controlling terminal, because the caller's terminal must not matter
         r = lodge.run(options, ["--run", *names], weaken=weaken, writable=writable,
                       under_tty="processes-own-session" in names)
     finally:

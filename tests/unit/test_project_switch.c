@@ -546,7 +546,7 @@ static void removing_a_project_removes_its_working_copies(void)
 	CHECK(two_projects() && go("b", NULL, &b) && go("a", NULL, &a));
 	CHECK(project_remove(engine, &me, "ann", "a", &err) == 0);
 	CHECK(state_of(a.session) < 0 && state_of(b.session) == SESSION_HIBERNATED);
-	CHECK(leads("user", "ann", ""));
+	CHECK(refers_to("user", "ann", ""));
 	CHECK(refused("a", NULL, ERR_NOT_FOUND, "Project not found"));
 	CHECK(go("b", NULL, &b) && here("cat b.txt", "beta\n"));
 }
