@@ -87,7 +87,7 @@ static inline int dial(void)
 	return fd;
 }
 
-static inline bool say_bytes(int fd, const void *data, size_t len)
+static inline bool send_bytes(int fd, const void *data, size_t len)
 {
 	for (size_t done = 0; done < len;) {
 		ssize_t n = send(fd, (const char *)data + done, len - done, MSG_NOSIGNAL);
@@ -99,9 +99,9 @@ static inline bool say_bytes(int fd, const void *data, size_t len)
 	return true;
 }
 
-static inline bool say(int fd, const char *text)
+static inline bool send_text(int fd, const char *text)
 {
-	return say_bytes(fd, text, strlen(text));
+	return send_bytes(fd, text, strlen(text));
 }
 
 /* Reads one response: its head (with the blank line), and the body according to Content-Length, or
@@ -185,7 +185,7 @@ static inline bool read_head(int fd, struct answer *a)
 	return sscanf(a->head, "HTTP/1.%*d %d", &a->status) == 1;
 }
 
-static inline bool hear(int fd, struct answer *a)
+static inline bool read_response(int fd, struct answer *a)
 {
 	const char *length;
 
@@ -216,7 +216,7 @@ static inline int status_of_bytes(const char *text, size_t len)
 	struct answer a = { .status = 0 };
 	int fd = dial();
 
-	if (fd < 0 || !say_bytes(fd, text, len) || !hear(fd, &a))
+	if (fd < 0 || !send_bytes(fd, text, len) || !read_response(fd, &a))
 		a.status = 0;
 	free(a.body);
 	if (fd >= 0)

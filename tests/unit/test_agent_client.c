@@ -45,8 +45,8 @@ static int ask(enum agent_type type, struct seen *s)
 }
 
 /* Sends a message as lodge-init. */
-static void say_with(uint32_t type, uint32_t req, const void *body, size_t len, const int *fds,
-		     size_t nfds)
+static void send_with_fds(uint32_t type, uint32_t req, const void *body, size_t len, const int *fds,
+			  size_t nfds)
 {
 	struct agent_hdr h = { .type = type, .req = req, .len = (uint32_t)len };
 	struct iovec iov[2] = { { &h, sizeof(h) }, { NULL, len } };
@@ -55,9 +55,9 @@ static void say_with(uint32_t type, uint32_t req, const void *body, size_t len, 
 	fd_message_sendv(init_end, iov, 2, fds, nfds);
 }
 
-static void say(uint32_t type, uint32_t req, const void *body, size_t len, int fd)
+static void send_message(uint32_t type, uint32_t req, const void *body, size_t len, int fd)
 {
-	say_with(type, req, body, len, &fd, fd >= 0 ? 1 : 0);
+	send_with_fds(type, req, body, len, &fd, fd >= 0 ? 1 : 0);
 }
 
 static bool connection_is_over(void)
@@ -75,8 +75,8 @@ static void answers_are_matched_to_requests(void)
 
 	begin();
 	CHECK(ask(AGENT_HELLO, &a) == 0 && ask(AGENT_HELLO, &b) == 0);
-	say(AGENT_OK, 2, NULL, 0, -1);
-	say(AGENT_HELLOR, 1, &h, sizeof(h), -1);
+	send_message(AGENT_OK, 2, NULL, 0, -1);
+	send_message(AGENT_HELLOR, 1, &h, sizeof(h), -1);
 	CHECK(agent_dispatch(agent, &err) == 0);
 	CHECK(a.calls == 1 && a.type == AGENT_HELLOR);
 	CHECK(b.calls == 1 && b.type == AGENT_OK);
@@ -95,7 +95,7 @@ static void a_refusal_is_an_error_with_its_message(void)
 
 	begin();
 	ask(AGENT_HELLO, &s);
-	say(AGENT_ERROR, 1, &m, sizeof(m.e) + strlen(m.text) + 1, -1);
+	send_message(AGENT_ERROR, 1, &m, sizeof(m.e) + strlen(m.text) + 1, -1);
 	CHECK(agent_dispatch(agent, &err) == 0);
 	CHECK(s.calls == 1 && s.err.code == ERR_NOT_FOUND && s.err.sys == 2);
 	CHECK_STR(s.err.msg, "no?[31m such"); /* control characters are removed */
@@ -110,7 +110,7 @@ static void an_impossible_code_is_internal(void)
 
 	begin();
 	ask(AGENT_HELLO, &s);
-	say(AGENT_ERROR, 1, &e, sizeof(e), -1);
+	send_message(AGENT_ERROR, 1, &e, sizeof(e), -1);
 	CHECK(agent_dispatch(agent, &err) == 0);
 	CHECK(s.err.code == ERR_INTERNAL && s.err.sys == 0);
 	finish();
@@ -124,7 +124,7 @@ static void a_malformed_message_ends_the_connection_and_all_requests(void)
 	begin();
 	ask(AGENT_HELLO, &s);
 	agent_listen(agent, 7, on_event, &e, &err);
-	say(9999, 1, NULL, 0, -1);
+	send_message(9999, 1, NULL, 0, -1);
 	CHECK(connection_is_over());
 	CHECK(s.calls == 1 && s.err.code == ERR_UNAVAILABLE);
 	CHECK(e.calls == 1 && e.err.code == ERR_UNAVAILABLE);
@@ -136,7 +136,7 @@ static void a_malformed_message_ends_the_connection_and_all_requests(void)
 static void an_unknown_answer_ends_the_connection(void)
 {
 	begin();
-	say(AGENT_OK, 5, NULL, 0, -1);
+	send_message(AGENT_OK, 5, NULL, 0, -1);
 	CHECK(connection_is_over());
 	finish();
 }
@@ -147,8 +147,8 @@ static void a_second_answer_ends_the_connection(void)
 
 	begin();
 	ask(AGENT_HELLO, &s);
-	say(AGENT_OK, 1, NULL, 0, -1);
-	say(AGENT_OK, 1, NULL, 0, -1);
+	send_message(AGENT_OK, 1, NULL, 0, -1);
+	send_message(AGENT_OK, 1, NULL, 0, -1);
 	CHECK(connection_is_over());
 	CHECK(s.calls == 1);
 	finish();
@@ -160,7 +160,7 @@ static void a_request_from_lodge_init_ends_the_connection(void)
 
 	begin();
 	ask(AGENT_HELLO, &s);
-	say(AGENT_HELLO, 1, NULL, 0, -1);
+	send_message(AGENT_HELLO, 1, NULL, 0, -1);
 	CHECK(connection_is_over());
 	finish();
 }
@@ -168,7 +168,7 @@ static void a_request_from_lodge_init_ends_the_connection(void)
 static void an_answer_without_request_number_ends_the_connection(void)
 {
 	begin();
-	say(AGENT_OK, 0, NULL, 0, -1);
+	send_message(AGENT_OK, 0, NULL, 0, -1);
 	CHECK(connection_is_over());
 	finish();
 }
@@ -178,7 +178,7 @@ static void an_oversized_message_ends_the_connection(void)
 	static char big[64 * 1024];
 
 	begin();
-	say(AGENT_PROC, 1, big, sizeof(big), -1);
+	send_message(AGENT_PROC, 1, big, sizeof(big), -1);
 	CHECK(connection_is_over());
 	finish();
 }
@@ -191,7 +191,7 @@ static bool fd_is_accepted(int fd)
 
 	begin();
 	ask(AGENT_HELLO, &s);
-	say(AGENT_FD, 1, &t, sizeof(t), fd);
+	send_message(AGENT_FD, 1, &t, sizeof(t), fd);
 	ok = !connection_is_over() && s.fd >= 0;
 	if (s.fd >= 0)
 		close(s.fd);
@@ -243,7 +243,7 @@ static bool logs_are_accepted(uint64_t log_bytes, uint32_t flags, int a, int b)
 
 	begin();
 	ok = agent_send(agent, AGENT_LOGS, &part, 1, NULL, 0, on_answer, &s, &err) == 0;
-	say_with(AGENT_LOGR, 1, &l, sizeof(l), fds, (size_t)(a >= 0) + (size_t)(b >= 0));
+	send_with_fds(AGENT_LOGR, 1, &l, sizeof(l), fds, (size_t)(a >= 0) + (size_t)(b >= 0));
 	ok = ok && !connection_is_over() && s.type == AGENT_LOGR && s.fd >= 0;
 	if (s.fd >= 0)
 		close(s.fd);
@@ -313,7 +313,7 @@ static void unused_descriptors_are_closed(void)
 	begin();
 	ask(AGENT_HELLO, &s);
 	agent_cancel(agent, &s);
-	say(AGENT_FD, 1, &t, sizeof(t), fd);
+	send_message(AGENT_FD, 1, &t, sizeof(t), fd);
 	CHECK(agent_dispatch(agent, &err) == 0 && s.calls == 0);
 	finish();
 	close(fd);
@@ -338,14 +338,14 @@ static int add_one(void *arg, const struct agent_proc *p)
 	return --w->stop_after == 0 ? 7 : 0;
 }
 
-static void say_procs(int n)
+static void send_procs(int n)
 {
 	for (int i = 1; i <= n; i++) {
 		struct agent_proc p = { .exec = (uint64_t)i,
 					.state = AGENT_RUNNING,
 					.exit.exec = (uint64_t)i };
 
-		say(AGENT_PROC, 1, &p, sizeof(p), -1);
+		send_message(AGENT_PROC, 1, &p, sizeof(p), -1);
 	}
 }
 
@@ -355,14 +355,14 @@ static void a_list_is_delivered_when_complete(void)
 	struct err err;
 
 	begin();
-	say_procs(3);
-	say(AGENT_OK, 1, NULL, 0, -1);
+	send_procs(3);
+	send_message(AGENT_OK, 1, NULL, 0, -1);
 	CHECK(agent_list(agent, add_one, &w, &err) == 0 && w.sum == 6);
 	finish();
 	w = (struct walk){ .stop_after = 2 };
 	begin();
-	say_procs(3);
-	say(AGENT_OK, 1, NULL, 0, -1);
+	send_procs(3);
+	send_message(AGENT_OK, 1, NULL, 0, -1);
 	CHECK(agent_list(agent, add_one, &w, &err) == 7 && w.sum == 3);
 	finish();
 }
@@ -373,7 +373,7 @@ static void an_incomplete_list_is_discarded(void)
 	struct err err;
 
 	begin();
-	say_procs(3);
+	send_procs(3);
 	shutdown(init_end, SHUT_RDWR);
 	CHECK(agent_list(agent, add_one, &w, &err) == -1 && w.sum == 0);
 	CHECK(err.code == ERR_UNAVAILABLE);
@@ -388,7 +388,7 @@ static void too_long_a_list_ends_the_connection(void)
 	begin();
 	CHECK(fcntl(init_end, F_SETFL, O_NONBLOCK) == 0);
 	setsockopt(init_end, SOL_SOCKET, SO_SNDBUFFORCE, &(int){ 1 << 20 }, sizeof(int));
-	say_procs(AGENT_EXECS_MAX + 1); /* and never an OK */
+	send_procs(AGENT_EXECS_MAX + 1); /* and never an OK */
 	CHECK(agent_list(agent, add_one, &w, &err) == -1 && w.sum == 0);
 	CHECK(err.code == ERR_UNAVAILABLE || err.code == ERR_TIMEOUT);
 	finish();
@@ -403,18 +403,18 @@ static void side_connections_have_their_own_numbers(void)
 
 	begin();
 	CHECK(agent_next_exec(agent) == 1);
-	say(AGENT_HELLOR, 1, &h, sizeof(h), -1);
+	send_message(AGENT_HELLOR, 1, &h, sizeof(h), -1);
 	CHECK(agent_hello(agent, NULL, &err) == 0 && agent_next_exec(agent) == 42);
 	agent_number_from(agent, 7); /* numbers never decrease */
 	CHECK(agent_next_exec(agent) == 43);
 	agent_number_from(agent, agent_side_base(5));
 	CHECK(agent_next_exec(agent) == 6 * AGENT_SIDE_EXEC + 1);
-	say(AGENT_HELLOR, 2, &h, sizeof(h), -1);
+	send_message(AGENT_HELLOR, 2, &h, sizeof(h), -1);
 	CHECK(agent_hello(agent, NULL, &err) == 0);
 	CHECK(agent_next_exec(agent) == 6 * AGENT_SIDE_EXEC + 2);
 	CHECK(agent_side_base(0) == AGENT_SIDE_EXEC && agent_side_base(UINT32_MAX) < INT64_MAX);
 	h.last_exec = UINT64_MAX; /* would make the next one 0 */
-	say(AGENT_HELLOR, 3, &h, sizeof(h), -1);
+	send_message(AGENT_HELLOR, 3, &h, sizeof(h), -1);
 	CHECK(agent_hello(agent, NULL, &err) == -1 && agent_is_closed(agent));
 	finish();
 }
@@ -440,7 +440,7 @@ static void an_unexpected_descriptor_ends_the_connection(void)
 
 	begin();
 	ask(AGENT_HELLO, &s);
-	say(AGENT_OK, 1, NULL, 0, fd);
+	send_message(AGENT_OK, 1, NULL, 0, fd);
 	CHECK(connection_is_over());
 	finish();
 	close(fd);
@@ -455,14 +455,15 @@ static void events_go_to_their_listener_only(void)
 	begin();
 	agent_listen(agent, 3, on_event, &three, &err);
 	agent_listen(agent, 4, on_event, &four, &err);
-	say(AGENT_OUTPUT, 0, &p, sizeof(p), -1);
+	send_message(AGENT_OUTPUT, 0, &p, sizeof(p), -1);
 	p.exec = 99;
-	say(AGENT_OUTPUT, 0, &p, sizeof(p), -1); /* the listener is gone meanwhile: not an error */
+	send_message(AGENT_OUTPUT, 0, &p, sizeof(p),
+		     -1); /* the listener is gone meanwhile: not an error */
 	CHECK(agent_dispatch(agent, &err) == 0);
 	CHECK(three.calls == 1 && four.calls == 0);
 	agent_unlisten(agent, 3);
 	p.exec = 3;
-	say(AGENT_OUTPUT, 0, &p, sizeof(p), -1);
+	send_message(AGENT_OUTPUT, 0, &p, sizeof(p), -1);
 	CHECK(agent_dispatch(agent, &err) == 0 && three.calls == 1);
 	finish();
 	CHECK(three.calls == 1 && four.calls == 1);
@@ -476,7 +477,7 @@ static void the_answer_of_a_cancelled_request_is_dropped(void)
 	begin();
 	ask(AGENT_HELLO, &s);
 	agent_cancel(agent, &s);
-	say(AGENT_OK, 1, NULL, 0, -1);
+	send_message(AGENT_OK, 1, NULL, 0, -1);
 	CHECK(agent_dispatch(agent, &err) == 0 && s.calls == 0);
 	finish();
 	CHECK(s.calls == 0);

@@ -204,7 +204,7 @@ static void the_queue_is_served_in_order(void)
 	CHECK(is("g3", SESSION_ACTIVE) && is("g0", SESSION_HIBERNATED));
 }
 
-static void *wait_for_room(void *arg)
+static void *wait_for_capacity(void *arg)
 {
 	struct guest *g = arg;
 
@@ -219,7 +219,7 @@ static void a_new_call_does_not_overtake_the_queue(void)
 
 	ENGINE(.max_active = 1);
 	CHECK(capacity_acquire(engine, 0, &err) == 0);
-	CHECK(pthread_create(&g.thread, NULL, wait_for_room, &g) == 0 && are_waiting(1));
+	CHECK(pthread_create(&g.thread, NULL, wait_for_capacity, &g) == 0 && are_waiting(1));
 	pthread_mutex_lock(&engine->mutex);
 	engine->capacity
 		.active--; /* there is capacity, but the waiting call was not signalled yet */

@@ -135,11 +135,11 @@ static void a_request_has_its_key_and_body(void)
 	CHECK(begin("HTTP/1.1 204 No Content\r\n\r\n") && peer_start());
 	CHECK(client_call(c, "POST", "/v1/x", body, NULL, &err) == 0);
 	json_decref(body);
-	CHECK(strstr(peer.heard, "POST /v1/x HTTP/1.1\r\n") == peer.heard);
-	CHECK(strstr(peer.heard, "\r\nAuthorization: Bearer secret\r\n"));
-	CHECK(strstr(peer.heard, "\r\nContent-Type: application/json\r\n"));
-	CHECK(strstr(peer.heard, "\r\nContent-Length: 11\r\n"));
-	CHECK(strstr(peer.heard, "\r\n\r\n{\"key\":\"x\"}"));
+	CHECK(strstr(peer.received, "POST /v1/x HTTP/1.1\r\n") == peer.received);
+	CHECK(strstr(peer.received, "\r\nAuthorization: Bearer secret\r\n"));
+	CHECK(strstr(peer.received, "\r\nContent-Type: application/json\r\n"));
+	CHECK(strstr(peer.received, "\r\nContent-Length: 11\r\n"));
+	CHECK(strstr(peer.received, "\r\n\r\n{\"key\":\"x\"}"));
 	finish();
 }
 
@@ -312,7 +312,7 @@ static void pages_become_one_list(void)
 	peer.answers[1] = "HTTP/1.1 200 OK\r\n\r\n{\"a\":[3],\"next\":null}";
 	CHECK(peer_start());
 	CHECK(client_list(c, "/v1/x?b=c", "a", &v, &err) == 0 && json_array_size(v) == 3);
-	CHECK(strstr(peer.heard, "GET /v1/x?b=c&after=17 HTTP/1.1") == peer.heard);
+	CHECK(strstr(peer.received, "GET /v1/x?b=c&after=17 HTTP/1.1") == peer.received);
 	json_decref(v);
 	finish();
 }
@@ -341,8 +341,8 @@ static void a_file_is_sent_with_its_length(void)
 	CHECK(client_open(c, &rq, &s, &err) == 0 && client_status(s) == 201);
 	CHECK_STR(client_header(s, "x-a"), "b");
 	CHECK(!client_header(s, "x-b") && progress == 5);
-	CHECK(strstr(peer.heard, "\r\nContent-Length: 5\r\n") &&
-	      strstr(peer.heard, "\r\n\r\nhello"));
+	CHECK(strstr(peer.received, "\r\nContent-Length: 5\r\n") &&
+	      strstr(peer.received, "\r\n\r\nhello"));
 	client_close(s);
 	close(fd);
 	finish();
@@ -359,8 +359,8 @@ static void a_pipe_is_sent_in_chunks(void)
 	rq.body_fd = fds[0];
 	CHECK(begin("HTTP/1.1 201 Created\r\n\r\n") && peer_start());
 	CHECK(client_open(c, &rq, &s, &err) == 0);
-	CHECK(strstr(peer.heard, "\r\nTransfer-Encoding: chunked\r\n") &&
-	      strstr(peer.heard, "\r\n\r\n5\r\nhello\r\n0\r\n\r\n"));
+	CHECK(strstr(peer.received, "\r\nTransfer-Encoding: chunked\r\n") &&
+	      strstr(peer.received, "\r\n\r\n5\r\nhello\r\n0\r\n\r\n"));
 	client_close(s);
 	close(fds[0]);
 	finish();
@@ -388,7 +388,7 @@ static void an_incomplete_body_is_not_terminated(void)
 	CHECK(client_open(c, &rq, &s, &err) < 0 && !s);
 	CHECK_STR(err.msg, "half of it");
 	peer_wait();
-	CHECK(strstr(peer.heard, "\r\n5\r\nhello\r\n") && !strstr(peer.heard, "\r\n0\r\n"));
+	CHECK(strstr(peer.received, "\r\n5\r\nhello\r\n") && !strstr(peer.received, "\r\n0\r\n"));
 	close(fds[0]);
 	finish();
 }

@@ -18,7 +18,7 @@ static struct client_ws_message m;
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-static const char *lie; /* instead of the correct response */
+static const char *wrong_accept; /* instead of the correct response */
 
 static void answer_to(const char *asked, char to[BASE64_ENCODED(20) + 1])
 {
@@ -42,14 +42,14 @@ static void *accept_one(void *arg)
 	other = accept(peer.fd, NULL, NULL);
 	if (other < 0)
 		return NULL;
-	peer_hear(other);
-	answer_to(peer.heard, key);
+	peer_receive(other);
+	answer_to(peer.received, key);
 	n = snprintf(answer, sizeof(answer),
 		     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
 		     "Connection: Upgrade\r\nLodge-Exec: exe_1\r\nSec-WebSocket-Accept: %s\r\n\r\n"
 		     "\x82\x02hi",
-		     lie ? lie : key);
-	peer_say(other, answer, (size_t)n);
+		     wrong_accept ? wrong_accept : key);
+	peer_send(other, answer, (size_t)n);
 	return NULL;
 }
 
@@ -90,7 +90,7 @@ static int next(void)
 }
 
 /* One frame of the client, unmasked. */
-static ssize_t heard(unsigned *op, char *to, size_t size)
+static ssize_t read_frame(unsigned *op, char *to, size_t size)
 {
 	unsigned char head[14], *mask;
 	size_t len, at = 2;
@@ -138,22 +138,22 @@ static void a_socket_is_opened_and_used(void)
 	char buf[16];
 
 	CHECK(begin());
-	CHECK(strstr(peer.heard, "\r\nUpgrade: websocket\r\n"));
+	CHECK(strstr(peer.received, "\r\nUpgrade: websocket\r\n"));
 	CHECK_STR(client_ws_header(w, "lodge-exec"), "exe_1");
 	CHECK(next() == 0 && m.kind == CLIENT_WS_BYTES && m.len == 2 && !memcmp(m.data, "hi", 2));
 	CHECK(client_ws_read(w, &m, &err) == 0 && m.kind == CLIENT_WS_NOTHING);
 	CHECK(client_ws_send(w, true, "{}", 2, &err) == 0);
-	CHECK(heard(&op, buf, sizeof(buf)) == 2 && op == 0x81 && !memcmp(buf, "{}", 2));
+	CHECK(read_frame(&op, buf, sizeof(buf)) == 2 && op == 0x81 && !memcmp(buf, "{}", 2));
 	CHECK(client_ws_send(w, false, "", 0, &err) == 0);
-	CHECK(heard(&op, buf, sizeof(buf)) == 0 && op == 0x82);
+	CHECK(read_frame(&op, buf, sizeof(buf)) == 0 && op == 0x82);
 	finish();
 }
 
 static void a_wrong_handshake_is_refused(void)
 {
-	lie = "AAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+	wrong_accept = "AAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 	CHECK(!begin() && err.code == ERR_UNAVAILABLE);
-	lie = NULL;
+	wrong_accept = NULL;
 	finish();
 }
 
@@ -170,7 +170,7 @@ static void fragmented_messages_may_contain_pings(void)
 	CHECK(SAYS("\x80\x01"
 		   "c"));
 	CHECK(next() == 0 && m.kind == CLIENT_WS_TEXT && m.len == 3 && !memcmp(m.data, "abc", 3));
-	CHECK(heard(&op, buf, sizeof(buf)) == 3 && op == 0x8a && !memcmp(buf, "png", 3));
+	CHECK(read_frame(&op, buf, sizeof(buf)) == 3 && op == 0x8a && !memcmp(buf, "png", 3));
 	CHECK(SAYS("\x82\x05"
 		   "12"));
 	CHECK(client_ws_read(w, &m, &err) == 0 && m.kind == CLIENT_WS_NOTHING);
@@ -195,7 +195,7 @@ static void long_messages_are_sent_and_received(void)
 	CHECK((m.kind == CLIENT_WS_BYTES || next() == 0) && m.len == sizeof(big));
 	CHECK(!memcmp(m.data, big, sizeof(big)));
 	CHECK(client_ws_send(w, false, big, 60000, &err) == 0);
-	CHECK(heard(&op, back, sizeof(back)) == 60000 && !memcmp(back, big, 60000));
+	CHECK(read_frame(&op, back, sizeof(back)) == 60000 && !memcmp(back, big, 60000));
 	finish();
 }
 
@@ -209,7 +209,7 @@ static void a_close_has_a_code_and_a_reason(void)
 		   "bye"));
 	CHECK(next() == 0 && m.kind == CLIENT_WS_END && m.code == 1001 && m.len == 3);
 	CHECK_STR(m.data, "bye");
-	CHECK(heard(&op, buf, sizeof(buf)) == 2 && op == 0x88);
+	CHECK(read_frame(&op, buf, sizeof(buf)) == 2 && op == 0x88);
 	finish();
 	CHECK(begin() && next() == 0);
 	close(other);

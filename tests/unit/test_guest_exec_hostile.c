@@ -34,8 +34,8 @@ static void count(struct guest_exec *x, void *arg)
 
 static const struct guest_exec_ops counting = { count, count, count };
 
-static void say(uint32_t type, uint32_t req, const void *body, size_t len, const int *fds,
-		size_t nfds)
+static void send_message(uint32_t type, uint32_t req, const void *body, size_t len, const int *fds,
+			 size_t nfds)
 {
 	struct agent_hdr h = { .type = type, .req = req, .len = (uint32_t)len };
 	struct iovec iov[2] = { { &h, sizeof(h) }, { NULL, len } };
@@ -63,7 +63,7 @@ static bool begin(void)
 	strcpy(r.id, "box");
 	fd_message_send(keeper_end, &r, sizeof(r), &a[0], 1);
 	close(a[0]);
-	say(AGENT_HELLOR, REQ_HELLO, &h, sizeof(h), NULL, 0);
+	send_message(AGENT_HELLOR, REQ_HELLO, &h, sizeof(h), NULL, 0);
 	return sandbox_connect(keeper, "box", &box, &err) == 0;
 }
 
@@ -96,19 +96,19 @@ static int make_log(uint64_t ring, const char *text)
 	return fd;
 }
 
-static void say_attached(void)
+static void send_attached(void)
 {
 	struct agent_error no = { ERR_INVALID, 0 };
 
-	say(AGENT_OK, REQ_ATTACH, NULL, 0, NULL, 0);
-	say(AGENT_ERROR, REQ_STDIN, &no, sizeof(no), NULL, 0);
+	send_message(AGENT_OK, REQ_ATTACH, NULL, 0, NULL, 0);
+	send_message(AGENT_ERROR, REQ_STDIN, &no, sizeof(no), NULL, 0);
 }
 
-static void say_logs(const struct agent_logs *l, const char *text)
+static void send_logs(const struct agent_logs *l, const char *text)
 {
 	int fd = make_log(l->log_bytes, text);
 
-	say(AGENT_LOGR, REQ_LOGS, l, sizeof(*l), &fd, 1);
+	send_message(AGENT_LOGR, REQ_LOGS, l, sizeof(*l), &fd, 1);
 	close(fd);
 }
 
@@ -135,8 +135,8 @@ static void correct_replies_are_accepted(void)
 	struct guest_exec *x = NULL;
 
 	CHECK(begin());
-	say_attached();
-	say_logs(&l, "hello");
+	send_attached();
+	send_logs(&l, "hello");
 	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_EXITED &&
 	      guest_exec_end(x, GUEST_EXEC_OUT) == 5);
 	CHECK(saves(x, "hello") && calls == 0);
@@ -151,8 +151,8 @@ static void claimed_output_without_bytes_is_not_saved(void)
 
 	l.log_bytes = 16 << 20; /* a hole: free for the sandbox, but it would fill our disk */
 	CHECK(begin());
-	say_attached();
-	say_logs(&l, "hello");
+	send_attached();
+	send_logs(&l, "hello");
 	CHECK(adopt(&x) == 0 && guest_exec_end(x, GUEST_EXEC_OUT) == 16 << 20);
 	CHECK(!saves(x, "") && err.code == ERR_UNAVAILABLE);
 	guest_exec_free(x);
@@ -169,8 +169,8 @@ static void output_overwritten_meanwhile_is_skipped(void)
 	int fd = make_log(RING, "xxxlo");
 
 	CHECK(begin());
-	say_attached();
-	say(AGENT_LOGR, REQ_LOGS, &l, sizeof(l), &fd, 1);
+	send_attached();
+	send_message(AGENT_LOGR, REQ_LOGS, &l, sizeof(l), &fd, 1);
 	CHECK(adopt(&x) == 0);
 	CHECK(pwrite(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head));
 	CHECK(saves(x, "lo"));
@@ -193,10 +193,11 @@ static void an_exit_before_the_logs_is_taken_from_the_state(void)
 	struct guest_exec *x = NULL;
 
 	CHECK(begin());
-	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0); /* too early: the logs have the result */
-	say_attached();
-	say_logs(&l, "hello");
-	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0); /* together with the logs */
+	send_message(AGENT_EXIT, 0, &e, sizeof(e), NULL,
+		     0); /* too early: the logs have the result */
+	send_attached();
+	send_logs(&l, "hello");
+	send_message(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0); /* together with the logs */
 	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_EXITED &&
 	      guest_exec_result(x)->code == 4);
 	CHECK(calls == 0 && saves(x, "hello"));
@@ -211,12 +212,12 @@ static void a_later_exit_is_reported_once(void)
 	struct guest_exec *x = NULL;
 
 	CHECK(begin());
-	say_attached();
-	say_logs(&l, "hello!");
+	send_attached();
+	send_logs(&l, "hello!");
 	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_RUNNING &&
 	      guest_exec_stdin_is_closed(x));
-	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0);
-	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0);
+	send_message(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0);
+	send_message(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0);
 	CHECK(agent_dispatch(sandbox_agent(box), &err) == 0);
 	CHECK(calls == 1 && saves(x, "hello!"));
 	guest_exec_free(x);
@@ -230,8 +231,8 @@ static void another_command_is_not_adopted(void)
 
 	l.proc.exec = l.proc.exit.exec = ID + 1;
 	CHECK(begin());
-	say_attached();
-	say_logs(&l, "hello");
+	send_attached();
+	send_logs(&l, "hello");
 	CHECK(adopt(&x) == -1 && !x && err.code == ERR_UNAVAILABLE);
 	finish();
 }
@@ -243,9 +244,9 @@ static void logs_without_an_attachment_are_not_accepted(void)
 	struct guest_exec *x = NULL;
 
 	CHECK(begin());
-	say(AGENT_ERROR, REQ_ATTACH, &no, sizeof(no), NULL, 0);
-	say(AGENT_OK, REQ_STDIN, NULL, 0, NULL, 0);
-	say_logs(&l, "hello");
+	send_message(AGENT_ERROR, REQ_ATTACH, &no, sizeof(no), NULL, 0);
+	send_message(AGENT_OK, REQ_STDIN, NULL, 0, NULL, 0);
+	send_logs(&l, "hello");
 	CHECK(adopt(&x) == -1 && !x && err.code == ERR_LIMIT);
 	CHECK(!agent_is_closed(sandbox_agent(box)));
 	finish();
@@ -256,8 +257,8 @@ static void an_answer_of_another_kind_is_refused(void)
 	struct guest_exec *x = NULL;
 
 	CHECK(begin());
-	say_attached();
-	say(AGENT_OK, REQ_LOGS, NULL, 0, NULL, 0);
+	send_attached();
+	send_message(AGENT_OK, REQ_LOGS, NULL, 0, NULL, 0);
 	CHECK(adopt(&x) == -1 && !x && err.code == ERR_UNAVAILABLE);
 	finish();
 }
@@ -268,13 +269,13 @@ static void a_connection_that_ends_leaves_nothing(void)
 	struct guest_exec *x = NULL;
 
 	CHECK(begin());
-	say_attached();
+	send_attached();
 	shutdown(init_end, SHUT_RDWR);
 	CHECK(adopt(&x) == -1 && !x && err.code == ERR_UNAVAILABLE);
 	finish();
 	CHECK(begin());
-	say_attached();
-	say_logs(&l, "hello");
+	send_attached();
+	send_logs(&l, "hello");
 	shutdown(init_end, SHUT_WR); /* after the logs */
 	CHECK(adopt(&x) == -1 && !x && err.code == ERR_UNAVAILABLE && calls == 0);
 	finish();

@@ -54,8 +54,8 @@ static void upgrade(struct http_request *rq)
 
 	if (http_upgrade(rq, "greeting", &fd, &extra, &extra_len, &e))
 		return;
-	say(fd, "and so ");
-	say_bytes(fd, extra, extra_len);
+	send_text(fd, "and so ");
+	send_bytes(fd, extra, extra_len);
 	close(fd);
 }
 
@@ -103,23 +103,25 @@ static void requests(void)
 	go_on = false;
 	for (int i = 0; i < 3; i++) {
 		fds[i] = dial();
-		CHECK(say(fds[i], "GET /wait HTTP/1.1\r\n" HOST "\r\n"));
+		CHECK(send_text(fds[i], "GET /wait HTTP/1.1\r\n" HOST "\r\n"));
 	}
 	CHECK(EVENTUALLY(inside == 3));
 	plain = dial();
-	CHECK(say(plain, "GET /x HTTP/1.1\r\n" HOST "\r\n") && hear(plain, &a) && a.status == 503);
+	CHECK(send_text(plain, "GET /x HTTP/1.1\r\n" HOST "\r\n") && read_response(plain, &a) &&
+	      a.status == 503);
 	CHECK(strstr(a.head, "Retry-After: 1\r\n") && strstr(a.body, "\"retryable\":true"));
 	fds[3] = dial();
-	CHECK(say(fds[3], "POST /x HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\n"));
-	CHECK(hear(fds[3], &a) && a.status == 503 && is_closed(fds[3]));
+	CHECK(send_text(fds[3], "POST /x HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\n"));
+	CHECK(read_response(fds[3], &a) && a.status == 503 && is_closed(fds[3]));
 	/* no handler ran for these two, so their contexts were released */
 	CHECK(EVENTUALLY(contexts == 3));
 	go_on = true;
 	for (int i = 0; i < 3; i++)
-		CHECK(hear(fds[i], &a) && a.status == 200);
+		CHECK(read_response(fds[i], &a) && a.status == 200);
 	/* there is capacity again, on the connection that got 503 */
 	CHECK(EVENTUALLY(inside == 0));
-	CHECK(say(plain, "GET /x HTTP/1.1\r\n" HOST "\r\n") && hear(plain, &a) && a.status == 200);
+	CHECK(send_text(plain, "GET /x HTTP/1.1\r\n" HOST "\r\n") && read_response(plain, &a) &&
+	      a.status == 200);
 	for (int i = 0; i < 4; i++)
 		close(fds[i]);
 	close(plain);
@@ -239,7 +241,8 @@ static void idle_connections_are_small(void)
 	before = resident_kb();
 	for (int i = 0; i < MANY; i++) {
 		fds[i] = dial();
-		CHECK(say(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n") && hear(fds[i], &a));
+		CHECK(send_text(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n") &&
+		      read_response(fds[i], &a));
 	}
 	printf("# %ld kB for %d connections\n", resident_kb() - before, MANY);
 	CHECK(numbers().connections >= MANY && resident_kb() - before <= (long)MANY * EACH_KB);
@@ -262,13 +265,14 @@ static void connections(void)
 		CHECK(serve(round ? &each : &many, "127.0.0.1:0"));
 		for (int i = 0; i < 4; i++) {
 			fds[i] = dial();
-			CHECK(say(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n") && hear(fds[i], &a));
+			CHECK(send_text(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n") &&
+			      read_response(fds[i], &a));
 		}
 		fds[4] = dial();
-		say(fds[4], "GET / HTTP/1.1\r\n" HOST "\r\n");
+		send_text(fds[4], "GET / HTTP/1.1\r\n" HOST "\r\n");
 		close(fds[0]);
 		/* it was refused, or waited for the closed one */
-		if (hear(fds[4], &a))
+		if (read_response(fds[4], &a))
 			CHECK(numbers().connections <= 4);
 		for (int i = 1; i < 5; i++)
 			close(fds[i]);
@@ -349,12 +353,12 @@ static void bad(void)
 /* Sends a byte each 100 ms until the server closes; false: it never did. */
 static bool drip(int fd, const char *first)
 {
-	bool open = say(fd, first);
+	bool open = send_text(fd, first);
 
 	for (int i = 0; i < 1200 && open; i++) {
 		nap(100);
-		open = say(fd, "a") && recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT | MSG_PEEK) < 0 &&
-		       errno == EAGAIN;
+		open = send_text(fd, "a") &&
+		       recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;
 	}
 	close(fd);
 	return !open;
@@ -376,11 +380,12 @@ static void slow(void)
 	CHECK(EVENTUALLY(failed == 1));
 	/* a body that stalls, a reader that stalls */
 	fd = dial();
-	CHECK(say(fd, "POST / HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nab") && is_closed(fd));
+	CHECK(send_text(fd, "POST / HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nab") &&
+	      is_closed(fd));
 	close(fd);
 	CHECK(EVENTUALLY(failed == 2));
 	fd = dial();
-	CHECK(say(fd, "GET /stream?n=1000000 HTTP/1.1\r\n" HOST "\r\n"));
+	CHECK(send_text(fd, "GET /stream?n=1000000 HTTP/1.1\r\n" HOST "\r\n"));
 	CHECK(EVENTUALLY(failed == 3));
 	CHECK(EVENTUALLY(numbers().connections == 0 && numbers().requests == 0));
 	close(fd);
@@ -404,10 +409,10 @@ static void streams(void)
 	CHECK(serve(&o, "127.0.0.1:0"));
 	for (int i = 0; i < MANY; i++) {
 		fds[i] = dial();
-		CHECK(say(fds[i], "GET /stream?slowly&n=400 HTTP/1.1\r\n" HOST "\r\n"));
+		CHECK(send_text(fds[i], "GET /stream?slowly&n=400 HTTP/1.1\r\n" HOST "\r\n"));
 	}
 	for (int i = 0; i < MANY; i++) {
-		CHECK(hear(fds[i], &a) && a.len == LINES * 61);
+		CHECK(read_response(fds[i], &a) && a.len == LINES * 61);
 		for (int k = 0; k < LINES; k++)
 			CHECK(atoi(a.body + k * 61) == k && a.body[k * 61 + 60] == '\n');
 		close(fds[i]);

@@ -85,19 +85,20 @@ static void whole_file(void)
 	int fd = dial();
 
 	CHECK(fill_file());
-	CHECK(say(fd, "HEAD /file HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
+	CHECK(send_text(fd, "HEAD /file HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
 	CHECK(strstr(a.head, "Content-Length: 41943040\r\n"));
-	CHECK(say(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && hear(fd, &a));
+	CHECK(send_text(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && read_response(fd, &a));
 	CHECK(a.len == FILE_SIZE && is_right(&a, 0));
 	/* the same connection, and not from the start of a block */
 	snprintf(text, sizeof(text), "GET /file?from=%d HTTP/1.1\r\n" HOST "\r\n", 20000001);
-	CHECK(say(fd, text) && hear(fd, &a));
+	CHECK(send_text(fd, text) && read_response(fd, &a));
 	CHECK(a.len == FILE_SIZE - 20000001 && is_right(&a, 20000001));
 	/* at the very end, and the last byte */
 	snprintf(text, sizeof(text), "GET /file?from=%d HTTP/1.1\r\n" HOST "\r\n", FILE_SIZE);
-	CHECK(say(fd, text) && hear(fd, &a) && a.status == 200 && a.len == 0);
+	CHECK(send_text(fd, text) && read_response(fd, &a) && a.status == 200 && a.len == 0);
 	snprintf(text, sizeof(text), "GET /file?from=%d HTTP/1.1\r\n" HOST "\r\n", FILE_SIZE - 1);
-	CHECK(say(fd, text) && hear(fd, &a) && a.len == 1 && is_right(&a, FILE_SIZE - 1));
+	CHECK(send_text(fd, text) && read_response(fd, &a) && a.len == 1 &&
+	      is_right(&a, FILE_SIZE - 1));
 	free(a.body);
 	close(fd);
 }
@@ -113,7 +114,7 @@ static void shorter_file(void)
 		fd = dial();
 		if (early)
 			CHECK(!ftruncate(file, 1000));
-		CHECK(say(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
+		CHECK(send_text(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
 		CHECK(strstr(a.head, "Content-Length: 41943040\r\n"));
 		a.len = 0;
 		CHECK(read_more(fd, &a, 1000));
@@ -145,8 +146,8 @@ static void broken_stream(void)
 		wrote = refused = 0;
 		snprintf(text, sizeof(text), "GET /abort?n=%d%s HTTP/1.1\r\n" HOST "\r\n", sizes[i],
 			 i % 2 ? "&twice" : "");
-		CHECK(say(fd, text));
-		CHECK(!hear(fd, &a)); /* everything that was written, but no end */
+		CHECK(send_text(fd, text));
+		CHECK(!read_response(fd, &a)); /* everything that was written, but no end */
 		CHECK(a.status == 200 && strcasestr(a.head, "chunked"));
 		CHECK(a.len == (size_t)sizes[i] && wrote == sizes[i] / 1000);
 		CHECK(is_closed(fd));
@@ -164,7 +165,7 @@ static void broken_old_stream(void)
 	int fd = dial();
 	ssize_t n;
 
-	CHECK(say(fd, "GET /abort?n=5000 HTTP/1.0\r\n\r\n"));
+	CHECK(send_text(fd, "GET /abort?n=5000 HTTP/1.0\r\n\r\n"));
 	CHECK(read_head(fd, &a) && a.status == 200 && !strcasestr(a.head, "chunked"));
 	do
 		n = recv(fd, buf, sizeof(buf), 0);
@@ -179,7 +180,7 @@ static void broken_head(void)
 	struct answer a = { .status = 0 };
 	int fd = dial();
 
-	CHECK(say(fd, "HEAD /abort?n=1000 HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
+	CHECK(send_text(fd, "HEAD /abort?n=1000 HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
 	CHECK(a.status == 200);
 	close(fd);
 	CHECK(EVENTUALLY(numbers().requests == 0));

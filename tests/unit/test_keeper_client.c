@@ -67,7 +67,7 @@ static struct keeper_reply reply(enum keeper_op op, const char *id)
 	return r;
 }
 
-static void say(const struct keeper_reply *r, int fd)
+static void send_message(const struct keeper_reply *r, int fd)
 {
 	fd_message_send(keeper_end, r, sizeof(*r), &fd, fd >= 0 ? 1 : 0);
 }
@@ -88,8 +88,8 @@ static void replies_come_in_order(void)
 	begin();
 	CHECK(ask(KEEPER_HELLO, NULL, &a) == 0 && ask(KEEPER_FREEZE, "a", &b) == 0);
 	h.features = KEEPER_HAS_CGROUP;
-	say(&h, -1);
-	say(&f, -1);
+	send_message(&h, -1);
+	send_message(&f, -1);
 	CHECK(keeper_client_dispatch(client, &err) == 0);
 	CHECK(a.calls == 1 && a.reply.features == KEEPER_HAS_CGROUP && b.calls == 1);
 	finish();
@@ -116,9 +116,9 @@ static void a_list_ends_with_an_empty_id(void)
 
 	begin();
 	ask(KEEPER_LIST, NULL, &s);
-	say(&one, -1);
-	say(&one, -1);
-	say(&end, -1);
+	send_message(&one, -1);
+	send_message(&one, -1);
+	send_message(&end, -1);
 	CHECK(keeper_client_dispatch(client, &err) == 0);
 	CHECK(s.calls == 3);
 	finish();
@@ -132,7 +132,7 @@ static bool is_refused(struct keeper_reply r, int fd)
 
 	begin();
 	ask(KEEPER_CONNECT, "box", &s);
-	say(&r, fd);
+	send_message(&r, fd);
 	over = connection_is_over();
 	finish();
 	return over && s.calls == 1 && s.err.code;
@@ -175,7 +175,7 @@ static void an_unasked_reply_ends_the_connection(void)
 	struct keeper_reply r = reply(KEEPER_HELLO, NULL);
 
 	begin();
-	say(&r, -1);
+	send_message(&r, -1);
 	CHECK(connection_is_over());
 	finish();
 }
@@ -190,7 +190,7 @@ static void a_good_connection_is_handed_over(void)
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv) == 0);
 	begin();
 	ask(KEEPER_CONNECT, "box", &s);
-	say(&r, sv[0]);
+	send_message(&r, sv[0]);
 	CHECK(keeper_client_dispatch(client, &err) == 0);
 	CHECK(s.calls == 1 && s.fd >= 0);
 	CHECK(fcntl(s.fd, F_GETFD) & FD_CLOEXEC);
@@ -210,7 +210,7 @@ static void an_error_keeps_its_message(void)
 	r.code = ERR_DENIED;
 	r.sys = 1;
 	strcpy(r.msg, "overlay: Operation not permitted");
-	say(&r, -1); /* waits in the socket */
+	send_message(&r, -1); /* waits in the socket */
 	CHECK(keeper_client_call(client, &req, NULL, 0, NULL, NULL, &err) == -1);
 	CHECK(err.code == ERR_DENIED && err.sys == 1);
 	CHECK_STR(err.msg, "overlay: Operation not permitted");
