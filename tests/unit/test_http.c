@@ -361,7 +361,7 @@ static void download(void)
 	free(a.body);
 }
 
-static const char *const say_then_close[] = {
+static const char *const send_then_close[] = {
 	"",
 	"GET /sh",
 	"GET /file HTTP/1.1\r\nHo",
@@ -379,11 +379,11 @@ static const char *const say_then_close[] = {
 /* The client disconnects at each stage of a request; the handler ends and nothing is left. */
 static void disconnect(void)
 {
-	for (size_t i = 0; i < sizeof(say_then_close) / sizeof(say_then_close[0]); i++) {
+	for (size_t i = 0; i < sizeof(send_then_close) / sizeof(send_then_close[0]); i++) {
 		for (int late = 0; late < 2; late++) {
 			int fd = dial();
 
-			CHECK(send_text(fd, say_then_close[i]));
+			CHECK(send_text(fd, send_then_close[i]));
 			nap(late ? 100 : 0);
 			close(fd);
 			CHECK(EVENTUALLY(numbers().requests == 0 && numbers().connections == 0));
@@ -395,7 +395,7 @@ static void disconnect(void)
 /* Many clients disconnect at once, at any time, with or without reading. */
 static void *storm_one(void *arg)
 {
-	unsigned seed = *(unsigned *)arg, n = sizeof(say_then_close) / sizeof(say_then_close[0]);
+	unsigned seed = *(unsigned *)arg, n = sizeof(send_then_close) / sizeof(send_then_close[0]);
 	static const char whole[] = "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx";
 	struct answer a = { .status = 0 };
 	char buf[4096];
@@ -406,7 +406,7 @@ static void *storm_one(void *arg)
 			fd >= 0 && send_text(fd, whole) && read_response(fd, &a) && a.status == 200;
 
 		if (well)
-			send_text(fd, say_then_close[(unsigned)rand_r(&seed) % n]);
+			send_text(fd, send_then_close[(unsigned)rand_r(&seed) % n]);
 		else
 			*(unsigned *)arg = 0;
 		nap((unsigned)rand_r(&seed) % 4);
