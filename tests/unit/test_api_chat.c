@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which texts are accepted as the URL of a repository. */
-#include "api/chat/chat.h"
+#include "api/chat/chat_repo.h"
 #include "tap.h"
 
 static void usual_urls_are_accepted(void)
