@@ -9,7 +9,7 @@
 #include "base/file_io.h"
 #include "base/json.h"
 #include "cli/core/api_cmd.h"
-#include "shell/shell.h"
+#include "shell/program_rules.h"
 
 struct policy_opts {
 	struct api_cmd a;

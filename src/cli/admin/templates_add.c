@@ -13,8 +13,6 @@
 #include "cli/core/cleanup.h"
 #include "sandbox/template/oci_image.h"
 
-DEFINE_AUTO(struct client_stream *, client_close);
-
 /* ---- sources --------------------------------------------------------------------------------- */
 
 struct upload {

@@ -9,8 +9,6 @@
 
 enum { SILENT_MS = 30000, ID_LENGTH = 20 };
 
-DEFINE_AUTO(struct client *, client_free);
-
 const struct cli_option api_options[] = {
 	OPTION_JSON("print JSON"),
 	CLI_INCLUDE(target_options, 0),

@@ -8,6 +8,9 @@
 #include "cli/core/member.h"
 #include "cli/core/target.h"
 
+DEFINE_AUTO(struct client *, client_free);
+DEFINE_AUTO(struct client_stream *, client_close);
+
 /* The first member of the option struct of every command. */
 struct api_cmd {
 	const struct command *cmd;

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -285,20 +284,15 @@ static int run_once(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *now = NULL, *list = NULL, *answer = NULL;
 	json_t *before = NULL; /* may be in use until the end */
-	struct timespec gap = { .tv_nsec = ONCE_MS * 1000000L };
 
 	if (wait_for_sample(a, NULL, false, &before, err) < 0)
 		return -1;
-	nanosleep(&gap, NULL);
+	(void)poll(NULL, 0, ONCE_MS);
 	if (wait_for_sample(a, before, false, &now, err) < 0)
 		return -1;
 	list = sorted(now);
-	if (a->json) {
-		answer = json_pack("{s:O}", "sessions", list);
-		return api_cmd_write_json(answer, err);
-	}
-	field_print_table(fields, list);
-	return 0;
+	answer = json_pack("{s:O}", "sessions", list);
+	return api_cmd_write(a, answer, api_cmd_print_answer, err);
 }
 
 static int run(struct api_cmd *a, struct err *err)
@@ -324,4 +318,6 @@ const struct command cmd_top = {
 	.more = "Press q to quit. 100 CPU% is one core.\n",
 	.size = sizeof(struct top_opts),
 	.run = run,
+	.rows = "sessions",
+	.fields = fields,
 };
