@@ -73,4 +73,4 @@ static const struct command *const subs[] = {
 	NULL,
 };
 
-const struct command cmd_keys = { "keys", "", "create, list and revoke API keys", .subs = subs };
+const struct command cmd_keys = { "keys", NULL, "create, list and revoke API keys", .subs = subs };

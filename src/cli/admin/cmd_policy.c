@@ -314,8 +314,5 @@ static const struct command *const subs[] = {
 	NULL,
 };
 
-const struct command cmd_policy = {
-	.name = "policy",
-	.summary = "manage limits and allowed commands",
-	.subs = subs,
-};
+const struct command cmd_policy = { "policy", NULL, "manage limits and allowed commands",
+				    .subs = subs };

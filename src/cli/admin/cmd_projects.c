@@ -94,8 +94,6 @@ static const struct cli_option save_options[] = {
 	{ NULL },
 };
 
-/* ---- the commands ---------------------------------------------------------------------------- */
-
 #define PROJECT(name, usage, summary, options, ...)                                                \
 	COMMAND(name, usage, summary, options, sizeof(struct project_opts),                        \
 		.explain = explain_user, __VA_ARGS__)
@@ -129,11 +127,8 @@ static const struct command *const subs[] = {
 	NULL,
 };
 
-const struct command cmd_projects = {
-	.name = "projects",
-	.summary = "create, list and delete projects",
-	.subs = subs,
-};
+const struct command cmd_projects = { "projects", NULL, "create, list and delete projects",
+				      .subs = subs };
 
 /* ---- switch ---------------------------------------------------------------------------------- */
 

@@ -149,7 +149,7 @@ int templates_spec(struct template_opts *o, const json_t *now, json_t *body, str
 	return 0;
 }
 
-/* ---- ls -------------------------------------------------------------------------------------- */
+/* ---- ls, show -------------------------------------------------------------------------------- */
 
 static const char *origin(const json_t *x, const char *path, char buf[FIELD_TEXT])
 {
@@ -186,8 +186,6 @@ static const struct cli_option ls_options[] = {
 	API_OPTIONS,
 	{ NULL },
 };
-
-/* ---- show ------------------------------------------------------------------------------------ */
 
 static const char *full_origin(const json_t *x, const char *path, char buf[FIELD_TEXT])
 {

@@ -228,11 +228,7 @@ static const struct command *const subs[] = {
 	NULL,
 };
 
-const struct command cmd_users = {
-	.name = "users",
-	.summary = "list users and set their quotas",
-	.subs = subs,
-};
+const struct command cmd_users = { "users", NULL, "list users and set their quotas", .subs = subs };
 
 /* ---- cleanup --------------------------------------------------------------------------------- */
 

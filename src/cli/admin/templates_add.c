@@ -16,13 +16,13 @@
 /* ---- sources --------------------------------------------------------------------------------- */
 
 struct upload {
+	struct progress progress; /* first: progress_bar_at() gets the upload */
 	struct api_cmd *a;
 	const char *path;
 	int fd; /* of an archive */
 	int64_t size; /* -1: unknown */
 	bool oci;
 	struct tar_child tar; /* of a directory */
-	struct progress progress;
 	bool complete; /* all is sent; from then on signals are held */
 	bool exists; /* the template has its files, but not its settings yet */
 };
@@ -62,11 +62,6 @@ static void remove_created(void *arg)
 	u->exists = false;
 }
 
-static void show_progress(void *arg, uint64_t bytes)
-{
-	progress_bar_at(&((struct upload *)arg)->progress, bytes);
-}
-
 /* Fails if tar could not read everything. From here on the service may create the template at any
  * time, so signals wait for its answer. */
 static int finish_source(void *arg, struct err *err)
@@ -89,7 +84,7 @@ static int send_source(struct upload *u, json_t **ret, struct err *err)
 				     .path = url,
 				     .body_fd = u->tar.fd >= 0 ? u->tar.fd : u->fd,
 				     .has_body_fd = true,
-				     .sent = show_progress,
+				     .sent = progress_bar_at,
 				     .whole = finish_source,
 				     .arg = u };
 	int r;
