@@ -193,15 +193,6 @@ static int reply_condition(struct api_call *c, struct err *err)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int reply_impossible(struct api_call *c, uint64_t size, struct err *err)
-{
-	char text[48];
-
-	snprintf(text, sizeof(text), "bytes */%llu", (unsigned long long)size);
-	http_set_header(c->rq, "Content-Range", text);
-	return reply_error(c, 416, "RANGE", "Range: outside the file", err);
-}
-
 /* Takes over *fd. */
 static int reply_bytes(struct api_call *c, int *fd, uint64_t size, const char *etag,
 		       struct err *err)
@@ -211,8 +202,11 @@ static int reply_bytes(struct api_call *c, int *fd, uint64_t size, const char *e
 		range_match(if_range && strcmp(if_range, etag) != 0 ? NULL : text, size);
 	char part[80];
 
-	if (r.impossible)
-		return reply_impossible(c, size, err);
+	if (r.impossible) {
+		snprintf(part, sizeof(part), "bytes */%llu", (unsigned long long)size);
+		http_set_header(c->rq, "Content-Range", part);
+		return reply_error(c, 416, "RANGE", "Range: outside the file", err);
+	}
 	if (r.part) {
 		snprintf(part, sizeof(part), "bytes %llu-%llu/%llu", (unsigned long long)r.from,
 			 (unsigned long long)(r.from + r.len - 1), (unsigned long long)size);
