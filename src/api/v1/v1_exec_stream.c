@@ -211,7 +211,7 @@ static int feeder_start(struct feeder *d, struct api_call *c, const char *exec, 
 		return 0;
 	if (exec_open(c->engine, &c->caller, exec, &d->x, err) < 0)
 		return -1;
-	exec_set_cancel(d->x, v1_is_ending, c->rq);
+	exec_set_cancel(d->x, v1_is_gone, c->rq);
 	r = pthread_create(&d->thread, NULL, feed, d);
 	if (r)
 		return err_sys(err, r, "a thread");

@@ -69,30 +69,11 @@ int v1_open_session_path(struct api_call *c, const char *id, const char *given, 
 	return v1_resolve(ret, given, ret->path, err);
 }
 
-const char *v1_join(struct api_call *c, const char *dir, const char *path)
-{
-	size_t n = strlen(dir), size = n + strlen(path) + 2;
-	char *text = arena_alloc(c->arena, size);
-
-	if (!text)
-		return NULL;
-	while (n > 1 && dir[n - 1] == '/')
-		n--;
-	snprintf(text, size, "%.*s%s%s", (int)n, dir, n && *path && dir[n - 1] != '/' ? "/" : "",
-		 path);
-	return text;
-}
-
 const char *v1_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
-}
-
-bool v1_is_gone(void *rq)
-{
-	return http_is_gone(rq);
 }
 
 /* ---- metadata -------------------------------------------------------------------------------- */
