@@ -166,7 +166,7 @@ void engine_close(struct engine *e)
 	timers_stop(e);
 	if (e->store) {
 		sessions_flush(e);
-		exec_flush_ended(e);
+		exec_write_ended(e, true);
 	}
 	worker_pool_stop(e);
 	detach_machines(e);

@@ -360,7 +360,7 @@ int engine_run_timers(struct engine *e)
 	keeper_conn_revive(e);
 	scratch_sweep(e);
 	changed = sweep_lost(e) + sweep_due(e);
-	exec_retry_writes(e);
+	exec_write_ended(e, false);
 	environment_sweep(e);
 	if (is_time(e, &e->timers.pruned_at, PRUNE_MS))
 		prune(e);
