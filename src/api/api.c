@@ -76,23 +76,17 @@ int api_reload(struct api *a, const char *const *origins, const char *const *hos
 	return 0;
 }
 
-static void name_worker(char *ret, size_t size)
-{
-	uint32_t r = 0;
-
-	(void)getrandom(&r, sizeof(r), 0);
-	snprintf(ret, size, "lodged-%08x", r);
-}
-
 int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
 {
 	auto_call(api_free) struct api *a = calloc(1, sizeof(*a));
+	uint32_t random = 0;
 
 	if (!a)
 		return err_sys(err, ENOMEM, "api");
 	a->opts = *opts;
 	a->began_us = clock_mono_us();
-	name_worker(a->worker, sizeof(a->worker));
+	(void)getrandom(&random, sizeof(random), 0);
+	snprintf(a->worker, sizeof(a->worker), "lodged-%08x", random);
 	pthread_rwlock_init(&a->names, NULL);
 	pthread_mutex_init(&a->mutex, NULL);
 	gate_init(&a->body_gate, &(struct gate_limits){ .total = BODY_GATE_MAX,

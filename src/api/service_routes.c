@@ -122,33 +122,30 @@ int service_get_docs(struct api_call *c, struct err *err)
 
 /* ---- index ----------------------------------------------------------------------------------- */
 
-static int get_index_page(struct api_call *c)
-{
-	char text[512];
-	int n = snprintf(text, sizeof(text),
-			 "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
-			 "<meta name=color-scheme content=\"light dark\">\n<title>lodge</title>\n"
-			 "<h1>lodge %s</h1>\n<ul>\n<li><a href=/docs>API reference</a>\n"
-			 "<li><a href=/openapi.json>OpenAPI document</a>\n"
-			 "<li><a href=/health>Health</a>\n</ul>\n</html>\n",
-			 c->api->opts.version);
-
-	http_reply(c->rq, 200, "text/html; charset=utf-8", text, (size_t)n);
-	return 0;
-}
-
 int service_get_index(struct api_call *c, struct err *err)
 {
-	const char *accept = http_header(c->rq, "Accept");
+	const char *accept = http_header(c->rq, "Accept"), *version = c->api->opts.version;
 	struct json_out j;
+	char text[512];
+	int n;
 
 	set_page_headers(c, "default-src 'none'; base-uri 'none'; frame-ancestors 'none'");
 	http_set_header(c->rq, "Vary", "Accept, Origin");
-	if (accept && strstr(accept, "text/html"))
-		return get_index_page(c);
+	if (accept && strstr(accept, "text/html")) {
+		n = snprintf(
+			text, sizeof(text),
+			"<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
+			"<meta name=color-scheme content=\"light dark\">\n<title>lodge</title>\n"
+			"<h1>lodge %s</h1>\n<ul>\n<li><a href=/docs>API reference</a>\n"
+			"<li><a href=/openapi.json>OpenAPI document</a>\n"
+			"<li><a href=/health>Health</a>\n</ul>\n</html>\n",
+			version);
+		http_reply(c->rq, 200, "text/html; charset=utf-8", text, (size_t)n);
+		return 0;
+	}
 	api_object(&j);
 	json_out_str(&j, "name", "lodge");
-	json_out_str(&j, "version", c->api->opts.version);
+	json_out_str(&j, "version", version);
 	json_out_str(&j, "docs", "/docs");
 	json_out_str(&j, "openapi", "/openapi.json");
 	json_out_str(&j, "health", "/health");

@@ -92,36 +92,30 @@ static void list_clear(char ***list)
 	*list = NULL;
 }
 
-static int list_add(char ***list, const char *word, size_t len, struct err *err)
-{
-	size_t n = 0;
-	char **more;
-
-	while (*list && (*list)[n])
-		n++;
-	if (n == LIST_MAX)
-		return err_set(err, ERR_INVALID, "a list may have at most %d entries", LIST_MAX);
-	more = reallocarray(*list, n + 2, sizeof(*more));
-	if (!more)
-		return err_sys(err, ENOMEM, "settings");
-	*list = more;
-	more[n + 1] = NULL;
-	more[n] = strndup(word, len);
-	return more[n] ? 0 : err_sys(err, ENOMEM, "settings");
-}
-
 /* Separated by blanks or commas. */
 static int add_list(const char *name, const char *value, char ***list, struct err *err)
 {
 	static const char blank[] = " \t,";
+	size_t n = 0, len;
 
 	(void)name;
-	for (value += strspn(value, blank); *value; value += strspn(value, blank)) {
-		size_t len = strcspn(value, blank);
+	while (*list && (*list)[n])
+		n++;
+	for (; *(value += strspn(value, blank)); value += len) {
+		char **more = reallocarray(*list, n + 2, sizeof(*more));
 
-		if (list_add(list, value, len, err) < 0)
-			return -1;
-		value += len;
+		if (!more)
+			return err_sys(err, ENOMEM, "settings");
+		*list = more;
+		more[n] = NULL;
+		if (n == LIST_MAX)
+			return err_set(err, ERR_INVALID, "a list may have at most %d entries",
+				       LIST_MAX);
+		len = strcspn(value, blank);
+		more[n] = strndup(value, len);
+		if (!more[n])
+			return err_sys(err, ENOMEM, "settings");
+		more[++n] = NULL;
 	}
 	return 0;
 }

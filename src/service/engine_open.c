@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 #include "engine/internal.h"
 #include "engine/start_progress.h"
 #include "machine/exec_record.h"
@@ -132,35 +133,29 @@ int engine_open(const struct engine_opts *opts, struct engine **ret, struct err 
 	return 0;
 }
 
+struct machines {
+	struct machine **items;
+	size_t count;
+};
+
 static void take_machine(struct session *n, void *arg)
 {
-	struct machine **list = arg;
-	size_t i = 0;
+	struct machines *l = arg;
+	struct machine **added = n->machine ? vec_push(&l->items, &l->count, SIZE_MAX) : NULL;
 
-	while (list[i])
-		i++;
-	list[i] = n->machine;
-	n->machine = NULL;
-}
-
-static void count_machines(struct session *n, void *arg)
-{
-	*(size_t *)arg += n->machine != NULL;
+	if (added)
+		*added = steal_ptr(&n->machine);
 }
 
 /* Connections go, sandboxes stay. */
 static void detach_machines(struct engine *e)
 {
-	size_t n = 0;
-	auto_free struct machine **list = NULL;
+	struct machines l = { 0 };
 
-	session_each(e, count_machines, &n);
-	list = calloc(n + 1, sizeof(void *));
-	if (!list)
-		return;
-	session_each(e, take_machine, list);
-	for (size_t i = 0; i < n; i++)
-		machine_detach(list[i]);
+	session_each(e, take_machine, &l);
+	for (size_t i = 0; i < l.count; i++)
+		machine_detach(l.items[i]);
+	free(l.items);
 }
 
 void engine_close(struct engine *e)

@@ -371,26 +371,22 @@ int engine_run_timers(struct engine *e)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void wait_round(struct engine *e)
-{
-	struct timespec ts = clock_deadline(CLOCK_MONOTONIC, ROUND_MS);
-
-	while (!e->timers.wake_requested && !e->timers.stopping)
-		if (pthread_cond_timedwait(&e->timers.wake, &e->mutex, &ts) == ETIMEDOUT)
-			break;
-	e->timers.wake_requested = false;
-}
-
 static void *timer_thread(void *arg)
 {
 	struct engine *e = arg;
 
 	pthread_mutex_lock(&e->mutex);
 	while (!e->timers.stopping) {
+		struct timespec ts;
+		int r = 0;
+
 		pthread_mutex_unlock(&e->mutex);
 		(void)engine_run_timers(e);
 		pthread_mutex_lock(&e->mutex);
-		wait_round(e);
+		ts = clock_deadline(CLOCK_MONOTONIC, ROUND_MS);
+		while (!e->timers.wake_requested && !e->timers.stopping && r != ETIMEDOUT)
+			r = pthread_cond_timedwait(&e->timers.wake, &e->mutex, &ts);
+		e->timers.wake_requested = false;
 	}
 	pthread_mutex_unlock(&e->mutex);
 	return NULL;

@@ -66,6 +66,7 @@ int api_may_see(struct api_call *c, const char *session, struct err *err);
 /* The record of the session in the first path parameter. */
 int api_session(struct api_call *c, struct store_session *ret, struct err *err);
 
+/* the rest of what handlers use */
 #include "api/core/api_body.h"
 #include "api/core/api_error.h"
 #include "api/core/to_json.h"

@@ -36,15 +36,10 @@ static void print_head(FILE *f, const char *name, const char *type, const char *
 	fprintf(f, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void print_gauge(FILE *f, const char *name, const char *help, unsigned v)
+static void print_number(FILE *f, const char *name, const char *type, const char *help,
+			 unsigned long long v)
 {
-	print_head(f, name, "gauge", help);
-	fprintf(f, "%s %u\n", name, v);
-}
-
-static void print_counter(FILE *f, const char *name, const char *help, unsigned long long v)
-{
-	print_head(f, name, "counter", help);
+	print_head(f, name, type, help);
 	fprintf(f, "%s %llu\n", name, v);
 }
 
@@ -59,12 +54,14 @@ static void print_engine(struct engine *e, FILE *f)
 	struct keeper_pool_state pool;
 
 	engine_pool_state(e, &pool);
-	print_gauge(f, "lodge_pool_ready", "Sandboxes ready in the warm pool.", pool.ready);
-	print_gauge(f, "lodge_pool_target", "Sandboxes the warm pool keeps ready; 0 means no pool.",
-		    pool.target);
-	print_counter(f, "lodge_pool_hits_total", "Sandboxes taken from the warm pool.", pool.hits);
-	print_counter(f, "lodge_pool_misses_total",
-		      "Sandboxes created because the warm pool had none that fits.", pool.misses);
+	print_number(f, "lodge_pool_ready", "gauge", "Sandboxes ready in the warm pool.",
+		     pool.ready);
+	print_number(f, "lodge_pool_target", "gauge",
+		     "Sandboxes the warm pool keeps ready; 0 means no pool.", pool.target);
+	print_number(f, "lodge_pool_hits_total", "counter", "Sandboxes taken from the warm pool.",
+		     pool.hits);
+	print_number(f, "lodge_pool_misses_total", "counter",
+		     "Sandboxes created because the warm pool had none that fits.", pool.misses);
 	print_head(f, "lodge_enters_total", "counter", "Sessions entered, by outcome.");
 	for (int o = SESSION_CREATED; o <= SESSION_REPLACED; o++)
 		fprintf(f, "lodge_enters_total{outcome=\"%s\"} %llu\n", api_outcome_name(o),
@@ -82,17 +79,18 @@ static void print_metrics(struct api *a, FILE *f)
 	char label[32];
 
 	capacity_get_report(a->opts.engine, &full);
-	print_gauge(f, "lodge_sandboxes_active", "Running sandboxes.", full.active);
-	print_gauge(f, "lodge_sandboxes_max",
-		    "Maximum running sandboxes (max_active); 0 means unlimited.", full.max);
-	print_gauge(f, "lodge_sandboxes_idle", "Idle sandboxes that could be hibernated.",
-		    full.idle);
-	print_gauge(f, "lodge_queue_waiting", "Requests that wait for capacity.", full.waiting);
+	print_number(f, "lodge_sandboxes_active", "gauge", "Running sandboxes.", full.active);
+	print_number(f, "lodge_sandboxes_max", "gauge",
+		     "Maximum running sandboxes (max_active); 0 means unlimited.", full.max);
+	print_number(f, "lodge_sandboxes_idle", "gauge", "Idle sandboxes that could be hibernated.",
+		     full.idle);
+	print_number(f, "lodge_queue_waiting", "gauge", "Requests that wait for capacity.",
+		     full.waiting);
 	print_head(f, "lodge_requests_total", "counter", "Requests, by status class.");
 	for (unsigned i = 1; i < METRICS_CLASSES; i++)
 		fprintf(f, "lodge_requests_total{class=\"%uxx\"} %llu\n", i, a->requests[i]);
-	print_counter(f, "lodge_requests_vanished_total",
-		      "Requests whose client disconnected before the response.", a->requests[0]);
+	print_number(f, "lodge_requests_vanished_total", "counter",
+		     "Requests whose client disconnected before the response.", a->requests[0]);
 	print_head(f, "lodge_enter_seconds", "histogram",
 		   "Time until a session is ready, by outcome.");
 	for (int o = SESSION_CREATED; o <= SESSION_REPLACED; o++) {

@@ -89,28 +89,15 @@ static int end_stream(struct telling *t, const struct switch_result *s, const st
 	return 0;
 }
 
-static int switch_project(struct api_call *c, const struct switch_opts *want, struct telling *t,
-			  struct err *err)
-{
-	struct switch_result s;
-	struct json_out j;
-	int r = switch_user(c->engine, &c->caller, want, &s, err);
-
-	if (t->begun)
-		return end_stream(t, &s, r < 0 ? err : NULL);
-	if (r < 0)
-		return -1;
-	api_out(&j);
-	put_switched(c, &j, &s);
-	return api_reply(c, 200, &j, err);
-}
-
 int projects_switch(struct api_call *c, struct err *err)
 {
 	struct telling t = { .c = c };
 	struct switch_opts want = { .on_progress = sse_is_requested(c) ? send_progress : NULL,
 				    .progress_arg = &t };
+	struct switch_result s;
+	struct json_out j;
 	json_t *b;
+	int r;
 
 	if (api_body(c, NULL, &b, err) < 0 || api_str(b, "projectId", &want.project, err) < 0 ||
 	    api_str(b, "fragmentId", &want.fragment, err) < 0)
@@ -119,7 +106,14 @@ int projects_switch(struct api_call *c, struct err *err)
 		return err_set(err, ERR_INVALID, "projectId: missing");
 	if (projects_user(c, b, &want.user, err) < 0)
 		return -1;
-	return switch_project(c, &want, &t, err);
+	r = switch_user(c->engine, &c->caller, &want, &s, err);
+	if (t.begun)
+		return end_stream(&t, &s, r < 0 ? err : NULL);
+	if (r < 0)
+		return -1;
+	api_out(&j);
+	put_switched(c, &j, &s);
+	return api_reply(c, 200, &j, err);
 }
 
 /* ---- cleanup --------------------------------------------------------------------------------- */

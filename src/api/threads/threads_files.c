@@ -10,6 +10,7 @@
 
 #include "api/core/multipart.h"
 #include "api/threads/threads_sessions.h"
+#include "api/v1/v1_exec.h"
 #include "base/base64.h"
 #include "base/file_io.h"
 #include "service/service_admin.h"

@@ -247,12 +247,6 @@ static int parse_seconds(const json_t *b, uint32_t *ret_ms, struct err *err)
 	return thread_timeout(v ? json_number_value(v) : THREAD_TIMEOUT_S, ret_ms, err);
 }
 
-/* Refused by a policy, or the sandbox has no bash. */
-static bool is_refusal(const struct err *err)
-{
-	return (err->code == ERR_DENIED || err->code == ERR_INVALID) && err->sys == ENOEXEC;
-}
-
 static int reply_refused(struct api_call *c, const char *command, struct err *err)
 {
 	struct json_out j;
@@ -309,6 +303,9 @@ int threads_execute(struct api_call *c, struct err *err)
 	    parse_seconds(b, &w.want.timeout_ms, err) < 0 || api_ref(c, id, &ref, err) < 0)
 		return -1;
 	if (v1_exec_start(c, &ref, &w, &x, err) < 0)
-		return is_refusal(err) ? reply_refused(c, w.want.text, err) : -1;
+		/* refused by a policy, or the sandbox has no bash */
+		return (err->code == ERR_DENIED || err->code == ERR_INVALID) && err->sys == ENOEXEC
+			       ? reply_refused(c, w.want.text, err)
+			       : -1;
 	return reply_result(c, &w, x, err);
 }

@@ -2,6 +2,7 @@
 /* /v1/sessions/{id}/...: lists, archives and changes of directories. */
 #include "api/v1/v1_dirs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "api/core/pipe_stream.h"
@@ -26,19 +27,32 @@ struct listing {
 	const char *given, *glob; /* glob NULL: all entries */
 	struct http_request *rq;
 	int64_t skip, max, count, told, seen;
-	bool more, no_memory;
+	bool more;
 };
+
+/* Joins `path` to `dir`; "": dir itself. Owned by the caller; NULL: out of memory. */
+static char *join(const char *dir, const char *path)
+{
+	int n = (int)strlen(dir);
+	char *text;
+
+	while (n > 1 && dir[n - 1] == '/')
+		n--;
+	if (asprintf(&text, "%.*s%s%s", n, dir, n && *path && dir[n - 1] != '/' ? "/" : "", path) <
+	    0)
+		return NULL;
+	return text;
+}
 
 static int add_entry(void *arg, const char *path, const struct agent_stat *st, const char *target)
 {
 	struct listing *l = arg;
-	const char *whole = strchr(l->glob ? l->glob : "", '/') ? path : v1_base_name(path);
-	struct api_arena scratch = { 0 };
-	struct api_call call = { .arena = &scratch };
+	const char *name = strchr(l->glob ? l->glob : "", '/') ? path : v1_base_name(path);
+	auto_free char *whole = NULL;
 
 	if (++l->seen % GONE_EVERY == 0 && http_is_gone(l->rq))
 		return 1;
-	if (l->glob && !glob_match(l->glob, whole))
+	if (l->glob && !glob_match(l->glob, name))
 		return 0;
 	if (l->count++ < l->skip)
 		return 0;
@@ -47,12 +61,11 @@ static int add_entry(void *arg, const char *path, const struct agent_stat *st, c
 		return 1;
 	}
 	l->told++;
-	whole = v1_join(&call, l->given, path);
+	whole = join(l->given, path);
 	if (whole)
 		v1_put_entry(&l->j, NULL, whole, st, target);
-	l->no_memory |= !whole;
-	arena_fini(&scratch);
-	return l->no_memory || l->j.failed;
+	l->j.failed |= !whole;
+	return l->j.failed;
 }
 
 /* The cursor is a number of entries: each page lists and sorts the directory again. */
@@ -76,7 +89,6 @@ int v1_list(struct api_call *c, const struct v1_open_path *a, struct err *err)
 		return -1;
 	}
 	api_list_end(&l.j, l.more ? l.skip + l.told : 0);
-	l.j.failed |= l.no_memory;
 	return api_reply(c, 200, &l.j, err);
 }
 
@@ -162,21 +174,16 @@ static int send_change(struct api_call *c, const char *given, const struct files
 		[AGENT_CHANGE_RENAME] = "rename", [AGENT_CHANGE_CHMOD] = "chmod",
 		[AGENT_CHANGE_LOST] = "lost",
 	};
-	struct api_arena scratch = { 0 };
-	struct api_call call = { .arena = &scratch };
-	const char *path = v1_join(&call, given, ch->path);
+	auto_free char *path = join(given, ch->path);
 	struct json_out j;
-	int r = -1;
 
-	if (path) {
-		api_object(&j);
-		json_out_str(&j, "kind", names[ch->kind]);
-		api_put_path(&j, path);
-		json_out_bool(&j, "is_dir", ch->is_dir);
-		r = sse_send(c, 0, "change", &j);
-	}
-	arena_fini(&scratch);
-	return r;
+	if (!path)
+		return -1;
+	api_object(&j);
+	json_out_str(&j, "kind", names[ch->kind]);
+	api_put_path(&j, path);
+	json_out_bool(&j, "is_dir", ch->is_dir);
+	return sse_send(c, 0, "change", &j);
 }
 
 /* The sandbox or the directory is gone. */

@@ -179,9 +179,9 @@ int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-bool v1_is_ending(void *rq)
+bool v1_is_gone(void *rq)
 {
-	return http_is_ending(rq) || http_is_gone(rq);
+	return http_is_gone(rq);
 }
 
 /* The client may have closed only its sending half and still read the response. This is not a
@@ -199,7 +199,7 @@ static int log_disconnect(struct api_call *c, struct exec_handle *x, struct err 
 static int wait_for(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
 		    struct err *err)
 {
-	exec_set_cancel(x, v1_is_ending, c->rq);
+	exec_set_cancel(x, v1_is_gone, c->rq);
 	if (w->input && exec_feed_stdin(x, w->input, strlen(w->input), !w->keep_open, err) < 0)
 		return -1;
 	while (exec_wait(x, LOOK_MS, err) < 0) {

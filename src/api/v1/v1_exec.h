@@ -32,8 +32,8 @@ void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_
 /* Writes the result of a command, without its output, into the current object. */
 int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_exec_output *o,
 		  struct err *err);
-/* For exec_set_cancel(): unread input must not delay a shutdown. */
-bool v1_is_ending(void *rq);
+/* http_is_gone(), for calls that can be cancelled: unread input must not delay a shutdown. */
+bool v1_is_gone(void *rq);
 /* Returns 409 instead of resuming. */
 bool v1_no_resume(struct api_call *c);
 /* Finds a command of the session in the path. */

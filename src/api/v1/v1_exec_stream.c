@@ -29,7 +29,7 @@ enum v1_stream v1_stream_is_requested(const struct api_call *c)
 {
 	const char *accept = http_header(c->rq, "Accept");
 
-	if (accept && strstr(accept, "text/event-stream"))
+	if (sse_is_requested(c))
 		return V1_SSE;
 	return accept && strstr(accept, "application/x-ndjson") ? V1_NDJSON : V1_NO_STREAM;
 }
@@ -68,15 +68,6 @@ static int frame_send(struct flow *f, struct json_out *j, const char *event)
 		return sse_send(f->c, 0, event, j);
 	text = api_line(j, &len);
 	return text ? http_stream_write(f->c->rq, text, len) : -1;
-}
-
-static int send_started(struct flow *f)
-{
-	struct json_out j;
-
-	frame_begin(f, &j, "started");
-	json_out_str(&j, "exec_id", exec_get_id(f->x));
-	return frame_send(f, &j, "started");
 }
 
 static int send_beat(struct flow *f)
@@ -166,10 +157,13 @@ static int send_output(struct flow *f, bool ended)
 
 static void flow_run(struct flow *f)
 {
+	struct json_out j;
 	bool ended;
 	int n;
 
-	if (send_started(f) < 0)
+	frame_begin(f, &j, "started");
+	json_out_str(&j, "exec_id", exec_get_id(f->x));
+	if (frame_send(f, &j, "started") < 0)
 		return;
 	for (;;) {
 		ended = exec_has_ended(f->x); /* check before reading, so nothing is missed */
@@ -217,19 +211,12 @@ static int feeder_start(struct feeder *d, struct api_call *c, const char *exec, 
 		return 0;
 	if (exec_open(c->engine, &c->caller, exec, &d->x, err) < 0)
 		return -1;
-	exec_set_cancel(d->x, v1_is_ending, c->rq);
+	exec_set_cancel(d->x, v1_is_gone, c->rq);
 	r = pthread_create(&d->thread, NULL, feed, d);
 	if (r)
 		return err_sys(err, r, "a thread");
 	d->runs = true;
 	return 0;
-}
-
-static void feeder_end(struct feeder *d)
-{
-	if (d->runs)
-		pthread_join(d->thread, NULL);
-	exec_close(d->x);
 }
 
 int v1_stream_offset(struct api_call *c, int64_t has[2], struct err *err)
@@ -278,6 +265,8 @@ int v1_exec_stream(struct api_call *c, const struct exec_request *w, enum v1_str
 	if (r == 0 && sse_begin_as(c, types[how]) == 0)
 		flow_run(f);
 	exec_close(x); /* before joining the feeder, which may wait for the log */
-	feeder_end(&feeder);
+	if (feeder.runs)
+		pthread_join(feeder.thread, NULL);
+	exec_close(feeder.x);
 	return r;
 }

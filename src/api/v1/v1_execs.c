@@ -198,7 +198,7 @@ int v1_write_exec_stdin(struct api_call *c, struct err *err)
 
 	if (open_exec(c, &x, err) < 0)
 		return -1;
-	exec_set_cancel(x, v1_is_ending, c->rq);
+	exec_set_cancel(x, v1_is_gone, c->rq);
 	if (feed(c, x, &bytes, err) < 0)
 		return -1;
 	api_object(&j);

@@ -69,30 +69,11 @@ int v1_open_session_path(struct api_call *c, const char *id, const char *given, 
 	return v1_resolve(ret, given, ret->path, err);
 }
 
-const char *v1_join(struct api_call *c, const char *dir, const char *path)
-{
-	size_t n = strlen(dir), size = n + strlen(path) + 2;
-	char *text = arena_alloc(c->arena, size);
-
-	if (!text)
-		return NULL;
-	while (n > 1 && dir[n - 1] == '/')
-		n--;
-	snprintf(text, size, "%.*s%s%s", (int)n, dir, n && *path && dir[n - 1] != '/' ? "/" : "",
-		 path);
-	return text;
-}
-
 const char *v1_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
-}
-
-bool v1_is_gone(void *rq)
-{
-	return http_is_gone(rq);
 }
 
 /* ---- metadata -------------------------------------------------------------------------------- */
@@ -193,15 +174,6 @@ static int reply_condition(struct api_call *c, struct err *err)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static int reply_impossible(struct api_call *c, uint64_t size, struct err *err)
-{
-	char text[48];
-
-	snprintf(text, sizeof(text), "bytes */%llu", (unsigned long long)size);
-	http_set_header(c->rq, "Content-Range", text);
-	return reply_error(c, 416, "RANGE", "Range: outside the file", err);
-}
-
 /* Takes over *fd. */
 static int reply_bytes(struct api_call *c, int *fd, uint64_t size, const char *etag,
 		       struct err *err)
@@ -211,8 +183,11 @@ static int reply_bytes(struct api_call *c, int *fd, uint64_t size, const char *e
 		range_match(if_range && strcmp(if_range, etag) != 0 ? NULL : text, size);
 	char part[80];
 
-	if (r.impossible)
-		return reply_impossible(c, size, err);
+	if (r.impossible) {
+		snprintf(part, sizeof(part), "bytes */%llu", (unsigned long long)size);
+		http_set_header(c->rq, "Content-Range", part);
+		return reply_error(c, 416, "RANGE", "Range: outside the file", err);
+	}
 	if (r.part) {
 		snprintf(part, sizeof(part), "bytes %llu-%llu/%llu", (unsigned long long)r.from,
 			 (unsigned long long)(r.from + r.len - 1), (unsigned long long)size);

@@ -30,13 +30,10 @@ int v1_open_path(struct api_call *c, const char *given, struct v1_open_path *ret
 /* The same for the session with this id. */
 int v1_open_session_path(struct api_call *c, const char *id, const char *given, bool resume,
 			 struct v1_open_path *ret, struct err *err);
-/* Joins `path` to `dir`; "": dir itself. NULL: out of memory. */
-const char *v1_join(struct api_call *c, const char *dir, const char *path);
 
 /* Writes an entry as an item of a list, or with a key as a member. */
 void v1_put_entry(struct json_out *j, const char *key, const char *path,
 		  const struct agent_stat *st, const char *target);
 const char *v1_base_name(const char *path); /* after the last slash */
-bool v1_is_gone(void *rq); /* http_is_gone(), for calls that can be cancelled */
 
 #endif

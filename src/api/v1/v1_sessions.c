@@ -260,27 +260,24 @@ struct filter {
 	struct err *err;
 };
 
-static int parse_state(struct filter *f, const char *value)
-{
-	int state = state_machine_find(&session_states, value);
-
-	if (state < 0)
-		return err_set(f->err, ERR_INVALID, "state: unknown state \"%.32s\"", value);
-	f->by.states = SM_BIT(state);
-	return 0;
-}
-
 static int parse_filter(void *arg, const char *name, const char *value)
 {
 	static const char meta[] = "metadata.";
 	struct filter *f = arg;
+	int state;
 
 	if (strcmp(name, "limit") == 0 || strcmp(name, "after") == 0)
 		return 0;
 	if (!*value)
 		return err_set(f->err, ERR_INVALID, "%.40s: empty", name);
-	if (strcmp(name, "state") == 0)
-		return parse_state(f, value);
+	if (strcmp(name, "state") == 0) {
+		state = state_machine_find(&session_states, value);
+		if (state < 0)
+			return err_set(f->err, ERR_INVALID, "state: unknown state \"%.32s\"",
+				       value);
+		f->by.states = SM_BIT(state);
+		return 0;
+	}
 	if (strcmp(name, "user") == 0)
 		f->by.user = value;
 	else if (strcmp(name, "project") == 0)

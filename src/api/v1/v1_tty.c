@@ -387,15 +387,11 @@ static void on_news(void *arg)
 	(void)!write(t->wake, &(uint64_t){ 1 }, sizeof(uint64_t));
 }
 
-static short events_of(const struct tty *t)
-{
-	return (short)(POLLRDHUP | (wants_input(t) ? POLLIN : 0) | (t->blocked ? POLLOUT : 0));
-}
-
 /* -1: stop. */
 static int wait_for_news(struct tty *t)
 {
-	struct pollfd p[] = { { .fd = ws_fd(t->ws), .events = events_of(t) },
+	int events = POLLRDHUP | (wants_input(t) ? POLLIN : 0) | (t->blocked ? POLLOUT : 0);
+	struct pollfd p[] = { { .fd = ws_fd(t->ws), .events = (short)events },
 			      { .fd = t->wake, .events = POLLIN } };
 	int keep = ws_keep(t->ws, clock_mono_us() / 1000, wants_input(t));
 	int wait = keep < LOOK_MS ? keep : LOOK_MS;
@@ -453,19 +449,11 @@ static void run_loop(struct tty *t)
 	feed_rest(t);
 }
 
-/* The client never learned of this command if the handshake failed, so kill it. */
-static void kill_unused(struct tty *t)
-{
-	struct err ignored;
-
-	if (t->fresh)
-		(void)exec_signal(t->x, SIGKILL, AGENT_TO_TREE, &ignored);
-}
-
 static int open_tty(struct tty *t, const struct tty_request *w, struct err *err)
 {
 	size_t len = 0;
 	const char *offered = ws_offered(t->c->rq, protocol, &len);
+	struct err ignored;
 
 	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (t->wake < 0)
@@ -476,7 +464,8 @@ static int open_tty(struct tty *t, const struct tty_request *w, struct err *err)
 	if (ws_accept(t->c->rq, offered && len == sizeof(protocol) - 1 ? protocol : NULL,
 		      MESSAGE_MAX, &t->ws, err) == 0)
 		return 0;
-	kill_unused(t);
+	if (t->fresh) /* the client never learned of this command */
+		(void)exec_signal(t->x, SIGKILL, AGENT_TO_TREE, &ignored);
 	return -1;
 }
 
