@@ -78,6 +78,7 @@ DEFINE_AUTO(struct engine *, engine_close);
 /* Runs all timers once: deadlines, lost sandboxes, unfinished removals, unreferenced layers. Safe
  * at any time, from any thread. Returns how many sessions it changed. */
 int engine_run_timers(struct engine *e);
+void engine_wake_timers(struct engine *e); /* the same now, on their own thread */
 /* Rows written since the engine was opened; reads do not change it. */
 int64_t engine_changes(struct engine *e);
 /* The time that deadlines are compared with: milliseconds since 1970, unaffected by jumps of the

@@ -126,6 +126,4 @@ struct engine {
 	struct layers_state layers;
 };
 
-void engine_wake_timers(struct engine *e); /* runs the timers now */
-
 #endif

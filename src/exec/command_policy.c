@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exec/command_policy.h"
+#include "wire/agent_proto.h"
 
 /* ---- the record ------------------------------------------------------------------------------ */
 

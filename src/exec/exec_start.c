@@ -9,14 +9,11 @@
 
 #include "base/test_hook.h"
 #include "base/json.h"
-#include "admit/policy_rules.h"
 #include "session/user_slot.h"
-#include "machine/exec_record.h"
-#include "exec/exec_handle.h"
+#include "exec/exec_lookup.h"
 #include "session/resume.h"
 #include "machine/exec_output_file.h"
 #include "session/reconcile.h"
-#include "session/session.h"
 #include "exec/command_policy.h"
 
 enum { OUTPUT_DEFAULT = 1 << 20 };

@@ -11,7 +11,6 @@
 #include "session/user_slot.h"
 #include "session/resume.h"
 #include "machine/machine.h"
-#include "session/session.h"
 #include "exec/side_conn.h"
 
 enum {

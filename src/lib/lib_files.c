@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "lib/lib.h"
+#include "lib/lib_files.h"
+#include "lib/lib_opts.h"
 #include "exec/side_conn.h"
 
 /* One call: its side connection, its user, and the path inside the sandbox. */

@@ -15,10 +15,7 @@
 #include "base/vec.h"
 #include "machine/machine.h"
 #include "session/capacity.h"
-#include "session/hibernate.h"
-#include "session/probe.h"
 #include "session/reconcile.h"
-#include "session/session.h"
 
 enum {
 	EVICT_MS = 200, /* how often the head of the queue looks for an idle session */

@@ -8,15 +8,11 @@
 
 #include "base/test_hook.h"
 #include "engine/environment_request.h"
-#include "engine/internal.h"
 #include "session/session_opts.h"
 #include "admit/quota.h"
 #include "session/single_flight.h"
 #include "session/capacity.h"
-#include "session/pause.h"
-#include "session/hibernate.h"
 #include "session/resume.h"
-#include "session/session.h"
 
 enum { RACES_MAX = 8 };
 
@@ -28,6 +24,12 @@ struct enter { /* one call under way */
 	char id[STORE_ID]; /* that a new one gets */
 	struct session_enter_result out;
 };
+
+void session_enter_result_fini(struct session_enter_result *r)
+{
+	store_session_fini(&r->session);
+	memset(r, 0, sizeof(*r));
+}
 
 /* ---- existing session ------------------------------------------------------------------------ */
 

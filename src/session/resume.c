@@ -9,16 +9,12 @@
 #include "base/test_hook.h"
 #include "sandbox/sandbox.h"
 #include "admit/quota.h"
-#include "engine/name_lock.h"
 #include "engine/start_progress.h"
 #include "layers/layers.h"
 #include "machine/machine.h"
 #include "session/capacity.h"
 #include "session/reconcile.h"
 #include "session/resume.h"
-#include "session/session.h"
-#include "session/session_spec.h"
-#include "session/pause.h"
 #include "session/user_slot.h"
 
 struct stack {

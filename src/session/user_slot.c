@@ -5,9 +5,6 @@
 #include <string.h>
 
 #include "session/session_opts.h"
-#include "engine/name_lock.h"
-#include "session/session.h"
-#include "session/hibernate.h"
 #include "session/reconcile.h"
 
 static bool is_requested(const struct session_opts *w, const char *id,

@@ -16,7 +16,7 @@
 #include "sandbox/template/template.h"
 #include "session/session_api.h"
 #include "snapshot/snapshot.h"
-#include "machine/exec.h"
+#include "exec/exec_lookup.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "sandbox/guest_exec_sync.h"

@@ -21,7 +21,7 @@
 #include "base/array.h"
 #include "sandbox/files_client.h"
 #include "engine/internal.h"
-#include "machine/exec.h"
+#include "exec/exec_lookup.h"
 #include "engine/keeper_conn.h"
 #include "layers/layers.h"
 #include "service/timers.h"
