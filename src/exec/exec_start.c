@@ -413,7 +413,7 @@ int exec_start(struct engine *e, const struct caller *caller, const struct sessi
 	       enum session_outcome *ret_outcome, struct err *err)
 {
 	struct exec_launch s = { .caller = caller, .opts = opts };
-	struct user_slot slot = { 0 };
+	struct name_lock slot = { 0 };
 	struct exec_handle *x;
 
 	if (check_opts(opts, err) < 0 || id_generate("exe_", s.id, err) < 0 ||
@@ -423,7 +423,7 @@ int exec_start(struct engine *e, const struct caller *caller, const struct sessi
 			    policy_check_exec(e, &s.n->rec, opts, &s.rules, err) < 0
 		    ? NULL
 		    : launch_exec(&s, err);
-	user_slot_release(&slot);
+	name_unlock(&slot);
 	shell_rules_fini(&s.rules);
 	if (s.used) {
 		x = open_first_use(&s, err);

@@ -15,8 +15,6 @@
 #include "machine/machine.h"
 #include "machine/exec.h"
 
-struct user_slot;
-
 struct exec_handle {
 	struct exec_record *record;
 	struct exec_handle *next_of_record; /* machine.mutex */

@@ -251,12 +251,6 @@ void capacity_release(struct engine *e)
 
 /* ---- report ---------------------------------------------------------------------------------- */
 
-unsigned capacity_active(struct engine *e)
-{
-	MUTEX_GUARD(&e->mutex);
-	return e->capacity.active;
-}
-
 struct idle_summary {
 	unsigned idle;
 	int64_t end; /* of the lifetime that ends first; 0: none */

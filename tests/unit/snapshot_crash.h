@@ -9,7 +9,7 @@
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"
-#include "session/capacity.h"
+#include "count_active.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -179,8 +179,8 @@ static bool all_is_named(void)
 		}
 	store_snapshot_list_fini(&l);
 	keeper_listing_fini(&k);
-	if (sandboxes != capacity_active(engine)) {
-		printf("# %u sandboxes, %u active\n", sandboxes, capacity_active(engine));
+	if (sandboxes != count_active(engine)) {
+		printf("# %u sandboxes, %u active\n", sandboxes, count_active(engine));
 		return false;
 	}
 	return good;

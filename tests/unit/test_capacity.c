@@ -7,7 +7,7 @@
 #include <signal.h>
 
 #include "engine/internal.h"
-#include "session/capacity.h"
+#include "count_active.h"
 #include "machine/machine.h"
 #include "session/session.h"
 #include "admit/quota.h"
@@ -30,12 +30,12 @@ static void the_longest_idle_makes_way(void)
 	pass(MINUTE);
 	CHECK(says("a", "true", "")); /* so it is b that nobody uses */
 	pass(MINUTE);
-	CHECK(enter("c") && capacity_active(engine) == 2);
+	CHECK(enter("c") && count_active(engine) == 2);
 	CHECK(is("a", SESSION_ACTIVE) && is("b", SESSION_HIBERNATED) && is("c", SESSION_ACTIVE));
 	CHECK(is_cause("b", SESSION_CAUSE_CAPACITY));
 	pass(MINUTE);
 	CHECK(says("b", "echo back", "back\n") && is("a", SESSION_HIBERNATED));
-	CHECK(says("a", "cat f", "kept\n") && capacity_active(engine) == 2);
+	CHECK(says("a", "cat f", "kept\n") && count_active(engine) == 2);
 }
 
 static void who_works_never_makes_way(void)
@@ -103,7 +103,7 @@ static void what_died_is_room(void)
 	CHECK(kill(pid, SIGKILL) == 0);
 	for (int i = 0; i < 2400 && session_is_valid(engine, &me, &a); i++)
 		nap(50);
-	CHECK(enter("b") && is("a", SESSION_HIBERNATED) && capacity_active(engine) == 1);
+	CHECK(enter("b") && is("a", SESSION_HIBERNATED) && count_active(engine) == 1);
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
@@ -118,9 +118,9 @@ static void adopted_ones_count(void)
 						 .clock = tell_time,
 						 .max_active = 1 },
 			  &engine, &err) == 0);
-	CHECK(capacity_active(engine) == 2); /* nobody is ended for a smaller number */
+	CHECK(count_active(engine) == 2); /* nobody is ended for a smaller number */
 	pass(MINUTE);
-	CHECK(enter("c") && capacity_active(engine) == 1);
+	CHECK(enter("c") && count_active(engine) == 1);
 	CHECK(is("a", SESSION_HIBERNATED) && is("b", SESSION_HIBERNATED));
 }
 
@@ -199,7 +199,7 @@ static void the_queue_is_served_in_order(void)
 			printf("# %s\n", g[i].err.msg);
 		/* each is idle at once and makes way for the next */
 	}
-	CHECK(bad == 0 && capacity_active(engine) == 1);
+	CHECK(bad == 0 && count_active(engine) == 1);
 	CHECK(is("g3", SESSION_ACTIVE) && is("g0", SESSION_HIBERNATED));
 }
 
@@ -224,7 +224,7 @@ static void a_newcomer_does_not_overtake(void)
 	pthread_mutex_unlock(&engine->mutex);
 	late = capacity_acquire(engine, 0, &err);
 	pthread_join(g.thread, NULL);
-	CHECK(late == -1 && err.sys == EAGAIN && g.r == 0 && capacity_active(engine) == 1);
+	CHECK(late == -1 && err.sys == EAGAIN && g.r == 0 && count_active(engine) == 1);
 	capacity_release(engine);
 	CHECK(capacity_acquire(engine, 0, &err) == 0);
 	capacity_release(engine);
@@ -282,7 +282,7 @@ static void many_at_once_each_make_room_for_themselves(void)
 		if (g[i].r)
 			printf("# %s\n", g[i].err.msg);
 	}
-	CHECK(bad == 0 && capacity_active(engine) == 4);
+	CHECK(bad == 0 && count_active(engine) == 4);
 	for (int i = 0; i < 4; i++) {
 		snprintf(name, sizeof(name), "o%d", i);
 		CHECK(is(name, SESSION_HIBERNATED));

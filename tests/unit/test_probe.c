@@ -10,7 +10,7 @@
 #include "engine/keeper_conn.h"
 #include "machine/machine.h"
 #include "session/session.h"
-#include "session/capacity.h"
+#include "count_active.h"
 
 static pid_t init_of(const char *name)
 {
@@ -128,7 +128,7 @@ static void one_whose_init_was_killed_is_expired(void)
 	CHECK(probe("a", &p) == SESSION_EXPIRED);
 	CHECK_STR(p.cause.code, "stopped");
 	CHECK(is("a", SESSION_HIBERNATED) && is_cause("a", SESSION_CAUSE_STOPPED));
-	CHECK(!session_is_valid(engine, &me, &a) && capacity_active(engine) == 0);
+	CHECK(!session_is_valid(engine, &me, &a) && count_active(engine) == 0);
 	CHECK(probe("a", NULL) == SESSION_PROBE_NO_SANDBOX);
 	CHECK(says("a", "cat f", "kept\n") && probe("a", NULL) == SESSION_PROBE_CONNECTED);
 }
@@ -146,7 +146,7 @@ static void one_whose_sandbox_is_nowhere_is_gone(void)
 	CHECK(pid > 1 && wait_dead(pid));
 	CHECK(probe("a", &p) == SESSION_EXPIRED);
 	CHECK_STR(p.cause.code, "gone");
-	CHECK(is("a", SESSION_NONE) && capacity_active(engine) == 0);
+	CHECK(is("a", SESSION_NONE) && count_active(engine) == 0);
 }
 
 static void silence_is_not_death_until_the_third_time(void)
@@ -167,7 +167,7 @@ static void silence_is_not_death_until_the_third_time(void)
 	}
 	CHECK(probe("a", &p) == SESSION_EXPIRED);
 	CHECK_STR(p.cause.code, "unavailable");
-	CHECK(is("a", SESSION_HIBERNATED) && capacity_active(engine) == 0);
+	CHECK(is("a", SESSION_HIBERNATED) && count_active(engine) == 0);
 	CHECK(says("a", "cat f", "kept\n"));
 	CHECK(probe("a", NULL) == SESSION_PROBE_CONNECTED);
 }
@@ -251,7 +251,7 @@ static void one_that_does_not_answer_can_be_destroyed_meanwhile(void)
 	nap(200);
 	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
 	pthread_join(t, NULL); /* not after a minute: the end of the connection tells it */
-	CHECK(p.status == 0 && capacity_active(engine) == 0);
+	CHECK(p.status == 0 && count_active(engine) == 0);
 }
 
 static void one_that_could_not_be_taken_up_is_silent_too(void)

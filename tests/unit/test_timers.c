@@ -12,7 +12,7 @@
 #include "session/session.h"
 #include "exec/side_conn.h"
 #include "sandbox/guest_exec_sync.h"
-#include "session/capacity.h"
+#include "count_active.h"
 
 static const struct session_opts brief = { .user = "ann",
 					   .idle_timeout_ms = 10 * MINUTE,
@@ -33,7 +33,7 @@ static void what_nobody_uses_is_hibernated(void)
 	CHECK(is_cause("a", SESSION_CAUSE_IDLE));
 	CHECK(look("a", &s) >= 0 && s.runtime == SESSION_RUNTIME_RESUMABLE && s.generation == 1);
 	CHECK(!s.hibernate_at && !s.expires_at && s.idle_timeout_ms == 10 * MINUTE);
-	CHECK(capacity_active(engine) == 0 && engine_run_timers(engine) == 0);
+	CHECK(count_active(engine) == 0 && engine_run_timers(engine) == 0);
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
@@ -185,7 +185,7 @@ static void idle_can_mean_destroyed(void)
 	CHECK(session_tombstone(engine, &me, &a, &t, &err) == 0);
 	CHECK_STR(t.cause.code, "idle");
 	CHECK_STR(t.cause.actor, "lodge");
-	CHECK(capacity_active(engine) == 0);
+	CHECK(count_active(engine) == 0);
 }
 
 /* Something else put it to sleep: to make room, or because somebody asked. */
@@ -314,8 +314,8 @@ static void what_fell_due_while_nobody_was_there(void)
 	CHECK(enter_as("b", gone, NULL) == 0 && enter_as("c", old, NULL) == 0);
 	close_engine();
 	pass(3 * HOUR);
-	CHECK(open_engine((struct engine_opts){ 0 }) && capacity_active(engine) == 3);
-	CHECK(engine_run_timers(engine) == 3 && capacity_active(engine) == 0);
+	CHECK(open_engine((struct engine_opts){ 0 }) && count_active(engine) == 3);
+	CHECK(engine_run_timers(engine) == 3 && count_active(engine) == 0);
 	CHECK(is("a", SESSION_HIBERNATED) && is_cause("a", SESSION_CAUSE_IDLE));
 	CHECK(is("c", SESSION_HIBERNATED) && is_cause("c", SESSION_CAUSE_EXPIRED));
 	CHECK(session_tombstone(engine, &me, &b, &t, &err) == 0);
@@ -352,7 +352,7 @@ static void many_at_once(void)
 		CHECK(enter_as(name, brief, NULL) == 0);
 	}
 	pass(HOUR);
-	CHECK(engine_run_timers(engine) == 6 && capacity_active(engine) == 0);
+	CHECK(engine_run_timers(engine) == 6 && count_active(engine) == 0);
 }
 
 /* ---- what died, what is busy ----------------------------------------------------------------- */
@@ -373,7 +373,7 @@ static void what_died_is_put_away(void)
 		nap(50);
 	CHECK(!session_is_valid(engine, &me, &a) && is("a", SESSION_ACTIVE));
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
-	CHECK(capacity_active(engine) == 0 && says("a", "cat f", "kept\n"));
+	CHECK(count_active(engine) == 0 && says("a", "cat f", "kept\n"));
 }
 
 static void who_has_the_turn_is_not_waited_for(void)
@@ -408,7 +408,7 @@ static void what_fails_is_put_off(void)
 	pass(HOUR);
 	CHECK(engine_run_timers(engine) == 1 && is("b", SESSION_HIBERNATED));
 	CHECK(look("a", &s) == SESSION_FAILED && s.due_at > the_time &&
-	      capacity_active(engine) == 1);
+	      count_active(engine) == 1);
 	CHECK_STR(s.cause.code, "error");
 	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_FAILED));
 	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
@@ -416,7 +416,7 @@ static void what_fails_is_put_off(void)
 	session_unlock(n);
 	pass(HOUR);
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED) &&
-	      capacity_active(engine) == 0);
+	      count_active(engine) == 0);
 }
 
 static void a_failed_one_does_not_live_for_ever(void)
