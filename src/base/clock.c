@@ -36,14 +36,8 @@ int64_t clock_boot_ms(void)
 
 struct timespec clock_deadline(clockid_t id, int64_t ms)
 {
-	struct timespec t;
+	int64_t ns = read_ns(id) + ms % 1000 * 1000000;
 
-	clock_gettime(id, &t);
-	t.tv_sec += (time_t)(ms / 1000);
-	t.tv_nsec += (long)(ms % 1000) * 1000000;
-	if (t.tv_nsec >= 1000000000) {
-		t.tv_nsec -= 1000000000;
-		t.tv_sec++;
-	}
-	return t;
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000 + ms / 1000),
+				  .tv_nsec = (long)(ns % 1000000000) };
 }

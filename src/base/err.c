@@ -8,16 +8,12 @@
 
 #include "base/array.h"
 
-/* glibc's strerror() is not thread-safe. musl's is, and musl has no other. */
+/* glibc's strerror() is not thread-safe. */
 static const char *describe_errno(int errnum)
 {
-#ifdef __GLIBC__
 	const char *s = strerrordesc_np(errnum);
 
 	return s ? s : "unknown error";
-#else
-	return strerror(errnum);
-#endif
 }
 
 static const struct {

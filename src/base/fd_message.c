@@ -18,11 +18,6 @@ union control {
 
 int fd_message_sendv(int fd, const struct iovec *iov, size_t niov, const int *fds, size_t nfds)
 {
-	/* sendmsg() does not write to these, although their type is not const. */
-	union {
-		const struct iovec *in;
-		struct iovec *out;
-	} parts = { iov };
 	union control control;
 	struct msghdr msg = { .msg_iovlen = niov };
 	struct cmsghdr *c;
@@ -31,7 +26,7 @@ int fd_message_sendv(int fd, const struct iovec *iov, size_t niov, const int *fd
 
 	if (nfds > SOCK_FDS_MAX || niov > IOV_MAX)
 		return -EINVAL;
-	msg.msg_iov = parts.out;
+	memcpy(&msg.msg_iov, &iov, sizeof(iov)); /* sendmsg() does not write to it */
 	if (nfds) {
 		memset(&control, 0, sizeof(control));
 		msg.msg_control = control.bytes;
@@ -54,12 +49,9 @@ int fd_message_sendv(int fd, const struct iovec *iov, size_t niov, const int *fd
 
 int fd_message_send(int fd, const void *bytes, size_t len, const int *fds, size_t nfds)
 {
-	union {
-		const void *in;
-		void *out;
-	} start = { bytes };
-	struct iovec iov = { .iov_base = start.out, .iov_len = len };
+	struct iovec iov = { .iov_len = len };
 
+	memcpy(&iov.iov_base, &bytes, sizeof(bytes)); /* sendmsg() does not write to it */
 	return fd_message_sendv(fd, &iov, 1, fds, nfds);
 }
 
@@ -100,10 +92,9 @@ int fd_message_recv(int fd, void *buf, size_t size, int *fds, size_t maxfds, siz
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c))
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 			bad |= store_fds(c, fds, maxfds, ret_nfds);
-	}
 	if (!bad && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && n <= INT_MAX)
 		return (int)n;
 	while (*ret_nfds)

@@ -59,31 +59,24 @@ ssize_t file_read_at(int dir, const char *name, char *buf, size_t size)
 	return fd < 0 ? -errno : file_read_fd(fd, buf, size);
 }
 
-static int number_at(const char *text, uint64_t *ret)
-{
-	char *end;
-	uint64_t v;
-
-	errno = 0;
-	v = strtoull(text, &end, 10);
-	if (end == text || errno)
-		return -EINVAL;
-	*ret = v;
-	return 0;
-}
-
 int file_number_in(const char *text, const char *key, uint64_t *ret)
 {
 	size_t n = strlen(key);
-	const char *line = text;
+	uint64_t v;
+	char *end;
 
-	while (line) {
-		if (strncmp(line, key, n) == 0 && (!n || line[n] == ' '))
-			return number_at(line + n, ret);
-		line = strchr(line, '\n');
-		line = line ? line + 1 : NULL;
+	while (strncmp(text, key, n) != 0 || (n && text[n] != ' ')) {
+		text = strchr(text, '\n');
+		if (!text)
+			return -ENOENT;
+		text++;
 	}
-	return -ENOENT;
+	errno = 0;
+	v = strtoull(text + n, &end, 10);
+	if (end == text + n || errno)
+		return -EINVAL;
+	*ret = v;
+	return 0;
 }
 
 int file_number_at(int dir, const char *name, const char *key, uint64_t *ret)
@@ -97,19 +90,16 @@ int file_number_at(int dir, const char *name, const char *key, uint64_t *ret)
 int file_replace_at(int dir, const char *name, const char *text, size_t len)
 {
 	char temp[300];
-	int r = 0;
+	int fd, r = 0;
 
 	if ((size_t)snprintf(temp, sizeof(temp), ".%s.new", name) >= sizeof(temp))
 		return -ENAMETOOLONG;
-	{
-		auto_close int fd = openat(
-			dir, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-		if (fd < 0)
-			return -errno;
-		if (write(fd, text, len) != (ssize_t)len)
-			r = errno ? -errno : -EIO;
-	}
+	fd = openat(dir, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, len) != (ssize_t)len)
+		r = errno ? -errno : -EIO;
+	close(fd);
 	if (r == 0 && renameat(dir, temp, dir, name) < 0)
 		r = -errno;
 	if (r < 0)

@@ -16,7 +16,6 @@
 #ifdef LODGE_TEST_HOOKS
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -76,20 +75,14 @@ static inline bool hook_weak(const char *name)
 /* The environment of lodge-init: these two variables only. */
 static inline char **hook_env(void)
 {
-	static char crash[128], weaken[256];
 	static char *env[3];
 	size_t n = 0;
 
 	if (hook_weak("env"))
 		return environ;
-	if (hook_vars()->crash) {
-		snprintf(crash, sizeof(crash), "LODGE_CRASH_AT=%s", hook_vars()->crash);
-		env[n++] = crash;
-	}
-	if (hook_vars()->weaken) {
-		snprintf(weaken, sizeof(weaken), "LODGE_WEAKEN=%s", hook_vars()->weaken);
-		env[n++] = weaken;
-	}
+	for (char **e = environ; *e && n < 2; e++)
+		if (!strncmp(*e, "LODGE_CRASH_AT=", 15) || !strncmp(*e, "LODGE_WEAKEN=", 13))
+			env[n++] = *e;
 	env[n] = NULL;
 	return env;
 }

@@ -5,7 +5,6 @@
 #ifndef LODGE_BASE_UNITS_H
 #define LODGE_BASE_UNITS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"

@@ -42,11 +42,6 @@ int client_ask(struct client *c, const char *method, const char *path, const jso
 	return 0;
 }
 
-int client_failed(const struct client *c, int status, const json_t *answer, struct err *err)
-{
-	return problem_set(c, status, answer, err);
-}
-
 int client_call(struct client *c, const char *method, const char *path, const json_t *body,
 		json_t **ret, struct err *err)
 {
@@ -90,26 +85,22 @@ static int next_path(char buf[PATH_ROOM], const char *path, const json_t *answer
 int client_list(struct client *c, const char *path, const char *member, json_t **ret,
 		struct err *err)
 {
-	json_t *all = json_array(), *answer = NULL;
+	auto_call(json_decref) json_t *all = json_array();
 	char buf[PATH_ROOM];
 	const char *at = path;
 	int r = 1;
 
-	for (int i = 0; r > 0 && i < PAGES_MAX; i++) {
-		r = client_call(c, "GET", at, NULL, &answer, err);
-		if (r == 0)
-			r = add_page(answer, member, all, err);
-		if (r == 0)
-			r = next_path(buf, path, answer, err);
-		at = buf;
-		json_decref(answer);
-		answer = NULL;
+	for (int i = 0; r > 0 && i < PAGES_MAX; i++, at = buf) {
+		auto_call(json_decref) json_t *answer = NULL;
+
+		if (client_call(c, "GET", at, NULL, &answer, err) < 0 ||
+		    add_page(answer, member, all, err) < 0)
+			return -1;
+		r = next_path(buf, path, answer, err);
 	}
 	if (r > 0)
-		r = err_set(err, ERR_LIMIT, "the list of %s does not end", member);
+		return err_set(err, ERR_LIMIT, "the list of %s does not end", member);
 	if (r == 0)
-		*ret = all;
-	else
-		json_decref(all);
+		*ret = steal_ptr(&all);
 	return r;
 }

@@ -158,7 +158,6 @@ void conn_fini(struct conn *c)
 static int wait_for(const struct conn *c, short events)
 {
 	struct pollfd p = { .fd = c->fd, .events = events };
-
 	int n = poll(&p, 1, c->limit_ms ? c->limit_ms : -1);
 
 	if (n == 0)

@@ -23,7 +23,6 @@ static const struct {
 	{ 416, ERR_LIMIT, ERANGE },
 	{ 421, ERR_DENIED, 0 },
 	{ 429, ERR_LIMIT, 0 },
-	{ 500, ERR_INTERNAL, 0 },
 	{ 502, ERR_UNAVAILABLE, 0 },
 	{ 503, ERR_UNAVAILABLE, 0 },
 	{ 504, ERR_TIMEOUT, 0 },
@@ -42,7 +41,7 @@ static void classify(int status, struct err *err)
 	}
 }
 
-int problem_set(const struct client *c, int status, const json_t *answer, struct err *err)
+int client_failed(const struct client *c, int status, const json_t *answer, struct err *err)
 {
 	const json_t *e = json_object_get(answer, "error");
 	const char *said = json_string_value(json_object_get(e, "message")),
@@ -66,15 +65,13 @@ int problem_set(const struct client *c, int status, const json_t *answer, struct
 int problem_read(const struct client *c, struct client_stream *s, struct err *err)
 {
 	auto_free char *text = NULL;
-	json_t *answer = NULL;
+	auto_call(json_decref) json_t *answer = NULL;
 	struct err ignored;
 	size_t len;
 
 	if (stream_all(s, &text, &len, &ignored) == 0)
 		answer = json_loadb(text, len, 0, NULL);
-	problem_set(c, s->head.status, answer, err);
-	json_decref(answer);
-	return -1;
+	return client_failed(c, s->head.status, answer, err);
 }
 
 int problem_broken(ssize_t n, struct err *err)

@@ -10,7 +10,6 @@
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "client/internal.h"
 
@@ -97,8 +96,7 @@ void tls_context_free(SSL_CTX *ctx)
 		lib.SSL_CTX_free(ctx);
 }
 
-/* ---- the beginning -----------------------------------------------------------------------------
- */
+/* ---- the beginning --------------------------------------------------------------------------- */
 
 static bool set_name(SSL *ssl, char *host)
 {
@@ -161,8 +159,7 @@ void tls_free(SSL *ssl)
 		lib.SSL_free(ssl);
 }
 
-/* ---- bytes -------------------------------------------------------------------------------------
- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static ssize_t result(SSL *ssl, int n, short *ret_wait)
 {

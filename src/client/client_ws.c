@@ -58,21 +58,17 @@ static void expected_accept(const char *key, char to[ANSWER_TEXT + 1])
 	to[ANSWER_TEXT] = '\0';
 }
 
-static bool header_is(const char *got, const char *want)
-{
-	return got && strcasecmp(got, want) == 0;
-}
-
 static int check_answer(struct client *c, struct client_stream *s, const char *key, struct err *err)
 {
 	char want[ANSWER_TEXT + 1];
 	const char *got = client_header(s, "Sec-WebSocket-Accept");
+	const char *upgrade = client_header(s, "Upgrade");
 
 	if (client_status(s) >= 400)
 		return problem_read(c, s, err);
 	expected_accept(key, want);
-	if (client_status(s) != 101 || !header_is(client_header(s, "Upgrade"), "websocket") ||
-	    !got || strcmp(got, want) != 0 || client_header(s, "Sec-WebSocket-Extensions"))
+	if (client_status(s) != 101 || !upgrade || strcasecmp(upgrade, "websocket") != 0 || !got ||
+	    strcmp(got, want) != 0 || client_header(s, "Sec-WebSocket-Extensions"))
 		return err_set(err, ERR_UNAVAILABLE, "%.120s: the WebSocket handshake failed",
 			       c->url);
 	return 0;
@@ -179,7 +175,7 @@ static void send_close(struct client_ws *w, unsigned code)
 	struct pollfd p = { .fd = client_ws_fd(w), .events = POLLOUT };
 	struct err ignored;
 
-	/* a peer that does not read header_is not waited for */
+	/* a peer that does not read is not waited for */
 	if (!w->said_bye && poll(&p, 1, 0) > 0)
 		(void)send_frame(w, OP_CLOSE, bytes, code == CODE_NONE ? 0 : 2, &ignored);
 	w->said_bye = true;
@@ -216,11 +212,11 @@ static int check_frame(struct client_ws *w, struct err *err)
 	if (w->head[0] & 0x70 || w->head[1] & 0x80)
 		return fail_malformed(w, "a frame no server sends", err);
 	if (control && (!w->fin || w->left > CONTROL_MAX || w->op > OP_PONG))
-		return fail_malformed(w, "a fail_malformed frame", err);
+		return fail_malformed(w, "a malformed frame", err);
 	if (!control && (w->op > OP_BINARY || (w->op == OP_MORE) != (w->kind != 0)))
 		return fail_malformed(w, "a frame out of order", err);
 	if (!control && w->left > MESSAGE_MAX - w->len)
-		return fail_malformed(w, "a message that header_is too long", err);
+		return fail_malformed(w, "a message that is too long", err);
 	if (control)
 		w->control_len = 0;
 	else if (w->op != OP_MORE)
@@ -249,13 +245,6 @@ static int parse_head(struct client_ws *w, struct err *err)
 	w->in_frame = true;
 	w->head_len = 0;
 	return check_frame(w, err);
-}
-
-static int reserve(struct client_ws *w, size_t more, struct err *err)
-{
-	return vec_reserve(&w->buf, &w->capacity, w->len + more) < 0
-		       ? err_sys(err, ENOMEM, "terminal")
-		       : 0;
 }
 
 /* Returns bytes, 0 if there are none yet, or -1 with err. */
@@ -292,8 +281,8 @@ static int read_payload(struct client_ws *w, struct err *err)
 		size_t want = w->left < PIECE ? (size_t)w->left : PIECE;
 		ssize_t n;
 
-		if (!is_control(w->op) && reserve(w, want, err) < 0)
-			return -1;
+		if (!is_control(w->op) && vec_reserve(&w->buf, &w->capacity, w->len + want) < 0)
+			return err_sys(err, ENOMEM, "terminal");
 		n = receive(w, is_control(w->op) ? w->control + w->control_len : w->buf + w->len,
 			    want, err);
 		if (n <= 0)
@@ -311,7 +300,7 @@ static int handle_close(struct client_ws *w, struct client_ws_message *ret, stru
 	size_t len = w->control_len;
 
 	if (len == 1 || (len && !json_is_utf8(w->control + 2, len - 2)))
-		return fail_malformed(w, "a fail_malformed end", err);
+		return fail_malformed(w, "a malformed end", err);
 	w->control[len] = '\0';
 	*ret = (struct client_ws_message){ .kind = CLIENT_WS_END,
 					   .data = len ? w->control + 2 : "",
@@ -321,7 +310,7 @@ static int handle_close(struct client_ws *w, struct client_ws_message *ret, stru
 	return 1;
 }
 
-/* Processes a complete frame. 1: a message header_is complete; 0: not yet. */
+/* Processes a complete frame. 1: a message is complete; 0: not yet. */
 static int handle_frame(struct client_ws *w, struct client_ws_message *ret, struct err *err)
 {
 	if (w->op == OP_CLOSE)
@@ -331,7 +320,7 @@ static int handle_frame(struct client_ws *w, struct client_ws_message *ret, stru
 	if (w->op == OP_PONG || !w->fin)
 		return 0;
 	if (w->kind == OP_TEXT && !json_is_utf8(w->buf, w->len))
-		return fail_malformed(w, "a text that header_is none", err);
+		return fail_malformed(w, "a text that is not UTF-8", err);
 	*ret = (struct client_ws_message){
 		.kind = w->kind == OP_TEXT ? CLIENT_WS_TEXT : CLIENT_WS_BYTES,
 		.data = w->len ? w->buf : "",
@@ -343,15 +332,14 @@ static int handle_frame(struct client_ws *w, struct client_ws_message *ret, stru
 
 int client_ws_read(struct client_ws *w, struct client_ws_message *ret, struct err *err)
 {
-	int n;
-
 	if (w->whole) {
 		w->kind = 0;
 		w->len = 0;
 		w->whole = false;
 	}
 	for (;;) {
-		n = w->in_frame ? 1 : read_head(w, err);
+		int n = w->in_frame ? 1 : read_head(w, err);
+
 		if (n > 0)
 			n = read_payload(w, err);
 		if (n < 0)

@@ -25,6 +25,7 @@ struct client {
 	int limit_ms; /* as conn's */
 };
 DEFINE_AUTO(struct client *, client_free);
+DEFINE_AUTO(json_t *, json_decref);
 
 /* ---- conn.c: bytes to and from one socket ---------------------------------------------------- */
 
@@ -38,8 +39,7 @@ struct conn {
 };
 
 int conn_open(const struct client *c, struct conn *ret, struct err *err);
-int conn_wrap(int fd, struct conn *ret,
-	      struct err *err); /* takes ownership of fd, also on failure */
+int conn_wrap(int fd, struct conn *ret, struct err *err); /* owns fd, also on failure */
 void conn_fini(struct conn *c);
 /* Writes all bytes; 0 or -errno. */
 int conn_write(struct conn *c, const void *data, size_t len);
@@ -64,7 +64,7 @@ ssize_t tls_read(SSL *ssl, void *buf, size_t size, short *ret_wait);
 ssize_t tls_write(SSL *ssl, const void *data, size_t len, short *ret_wait);
 bool tls_pending(SSL *ssl);
 
-/* ---- head.c: an answer's head ---------------------------------------------------------------- */
+/* ---- stream.c: an answer --------------------------------------------------------------------- */
 
 enum body_kind { BODY_NONE, BODY_LENGTH, BODY_CHUNKED, BODY_REST };
 
@@ -77,12 +77,6 @@ struct head {
 		const char *name, *value; /* into the text */
 	} headers[HEADERS_MAX];
 };
-
-/* Parses the text in place; it ends with an empty line, and text[len] is writable. */
-int head_parse(char *text, size_t len, bool bodiless, struct head *ret, struct err *err);
-const char *head_get(const struct head *h, const char *name);
-
-/* ---- stream.c: an answer --------------------------------------------------------------------- */
 
 enum chunk_at { CHUNK_SIZE_LINE, CHUNK_DATA, CHUNK_END_LINE, CHUNK_TRAILER, CHUNK_OVER };
 
@@ -119,8 +113,6 @@ int request_send(struct client *c, const struct client_request *rq, const char *
 
 /* Reads the rest of a response of 400 or more; returns -1. */
 int problem_read(const struct client *c, struct client_stream *s, struct err *err);
-/* The same for a body that has been read. */
-int problem_set(const struct client *c, int status, const json_t *answer, struct err *err);
 /* Sets the error of a lost connection: -errno, or 0 for its end. */
 int problem_broken(ssize_t n, struct err *err);
 

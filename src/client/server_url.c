@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The address of a lodged. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "client/internal.h"

@@ -14,6 +14,7 @@
 
 #include "base/test_hook.h"
 #include "base/fd_message.h"
+#include "base/file_io.h"
 #include "init/exec/agent_conn.h"
 #include "init/exec/event_loop.h"
 
@@ -31,13 +32,12 @@ static bool is_listener(int fd)
 	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_SEQPACKET;
 }
 
-/* 0, 1 and 2 must be open, or a later open() becomes a standard descriptor. */
-static int fill_stdio(void)
+/* Opens `path` for each closed number, so that no later open() gets one of them. */
+static int fill_fds(int from, int end, const char *path, int flags)
 {
-	for (int fd = 0; fd < 3; fd++) {
-		if (!is_open(fd) && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+	for (int fd = from; fd < end; fd++)
+		if (!is_open(fd) && open(path, flags | O_CLOEXEC) != fd)
 			return -1;
-	}
 	return 0;
 }
 
@@ -58,7 +58,7 @@ static int die_with_keeper(void)
 
 static int take_fds(void)
 {
-	if (fill_stdio() < 0 || !is_listener(BOOT_FD_LISTEN) ||
+	if (fill_fds(0, 3, "/dev/null", O_RDWR) < 0 || !is_listener(BOOT_FD_LISTEN) ||
 	    fd_message_nonblock(BOOT_FD_LISTEN) < 0)
 		return -1;
 	syscall(SYS_close_range, BOOT_FD_END, ~0u, 0);
@@ -68,12 +68,7 @@ static int take_fds(void)
 	init_binding.tasks = is_open(BOOT_FD_TASKS);
 	init_binding.oom = is_open(BOOT_FD_OOM);
 	init_binding.pids = is_open(BOOT_FD_PIDS);
-	/* Fill the unused fixed descriptors, so that no later open() gets one of these numbers. */
-	for (int fd = BOOT_FD_CGROUP; fd < BOOT_FD_END; fd++) {
-		if (!is_open(fd) && open("/", O_PATH | O_CLOEXEC) != fd)
-			return -1;
-	}
-	return 0;
+	return fill_fds(BOOT_FD_CGROUP, BOOT_FD_END, "/", O_PATH);
 }
 
 static void drop_inherited_caps(void)
@@ -113,12 +108,7 @@ static void raise_limits(void)
  * the score. Set it now: a process that is not dumpable cannot write it later. */
 static void volunteer_for_oom(void)
 {
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	(void)!write(fd, "500", 3);
-	close(fd);
+	(void)file_printf_at(AT_FDCWD, "/proc/self/oom_score_adj", "500");
 }
 
 int main(void)

@@ -8,6 +8,7 @@
 #include "lib/lib_engine.h"
 #include "lib/lib_opts.h"
 #include "session/capacity.h"
+#include "service/engine_open.h"
 
 #ifndef LODGE_VERSION
 #define LODGE_VERSION "0.1.0"

@@ -11,7 +11,7 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/agent_sync.h"
-#include "sandbox/guest_exec_adopt.h"
+#include "sandbox/guest_exec_sync.h"
 #include "machine/exec_adopt.h"
 #include "machine/exec_output_file.h"
 

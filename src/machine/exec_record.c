@@ -368,7 +368,7 @@ static void request_spare_shell(struct exec_record *c, const struct guest_exec_r
 	struct err ignored;
 
 	if (!v->spare_shell && c->plain && !r->signal)
-		v->spare_shell = guest_exec_set_spare_shell_async(v->conn, &like, &ignored) == 0;
+		v->spare_shell = guest_exec_set_spare_shell(v->conn, &like, &ignored) == 0;
 }
 
 static void fail_start(struct exec_record *c, const struct err *why)

@@ -189,7 +189,7 @@ def test_every_error_code_is_listed():
     codes = set(re.findall(r'\{ ERR_\w+, \w+, \d+, "(\w+)"', source("api")))
     assert len(codes) > 10
     text = source("api")
-    codes |= set(re.findall(r'http_error_begin\(&j, "(\w+)"', text))
+    codes |= set(re.findall(r'api_error_begin\(&j, "(\w+)"', text))
     codes |= set(re.findall(r'reply_error\(c, \d+, "(\w+)"', text))
     codes |= set(re.findall(r'http_error\([^;]*?"([A-Z_]+)"', source("http")))
     assert codes == set(SPEC["components"]["schemas"]["ErrorCode"]["enum"])

@@ -15,7 +15,6 @@
 #include "sandbox/files_client.h"
 #include "sandbox/agent_sync.h"
 #include "sandbox/files_stream.h"
-#include "sandbox/guest_exec_adopt.h"
 #include "sandbox/guest_exec_sync.h"
 #include "sandbox/guest_exec_log.h"
 
@@ -515,7 +514,7 @@ static void arming_need_not_wait(void)
 	bool used_spare_shell = false;
 
 	ENGINE();
-	CHECK(guest_exec_set_spare_shell_async(box, &spec, &err) == 0);
+	CHECK(guest_exec_set_spare_shell(box, &spec, &err) == 0);
 	for (int i = 0; i < 2400 && !used_spare_shell; i++) {
 		CHECK(guest_exec_start(box, &spec, &x, &err) == 0 &&
 		      guest_exec_wait(x, 120000, &err) == 0);

@@ -13,7 +13,7 @@
 #include "sandbox/guest_exec.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
-#include "sandbox/guest_exec_adopt.h"
+#include "sandbox/guest_exec_sync.h"
 #include "sandbox/guest_exec_log.h"
 #include "tap.h"
 

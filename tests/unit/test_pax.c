@@ -63,7 +63,7 @@ static void entries_come_back_as_they_were_written(void)
 	CHECK(tar_next(&in, &e, &err) == 1);
 	CHECK_STR(e.path, "plain");
 	CHECK(e.type == '0' && e.mode == 04751 && e.uid == 1000 && e.gid == 010000000);
-	CHECK(e.mtime == 1700000000 && e.mtime_ns == 123456789 && e.size == 5);
+	CHECK(e.mtime.tv_sec == 1700000000 && e.mtime.tv_nsec == 123456789 && e.size == 5);
 	CHECK(tar_read(&in, buf, sizeof(buf), &err) == 5 && !memcmp(buf, "hello", 5));
 	CHECK(tar_next(&in, &e, &err) == 1 && e.type == '0');
 	CHECK_STR(e.path, long_name);

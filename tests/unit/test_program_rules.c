@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "shell/shell.h"
+#include "shell/program_rules.h"
 #include "tap.h"
 
 static const char allowing[] = "{\"allow\":[\"ls\",\"git\",\"bash\",\"env\",\"xargs\",\"a\","

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "engine/internal.h"
+#include "service/engine_open.h"
 #include "switch_fixture.h"
 #include "project/project_switch.h"
 #include "project/switch_commit.h"

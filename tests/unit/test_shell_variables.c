@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables and options that make a shell start programs no word names. */
-#include "shell/shell.h"
+#include "shell/shell_variables.h"
 #include "shell_finds.h"
 
 static void settings_are_told(void)

@@ -39,24 +39,15 @@ const char guest_path_in_proc[] = "in /proc, which only commands can read";
 
 const char *guest_path_kind(mode_t mode)
 {
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-		return "a regular file";
-	case S_IFDIR:
-		return "a directory";
-	case S_IFIFO:
-		return "a FIFO";
-	case S_IFSOCK:
-		return "a socket";
-	case S_IFLNK:
-		return "a symbolic link";
-	case S_IFCHR:
-		return "a character device";
-	case S_IFBLK:
-		return "a block device";
-	default:
-		return "of unknown type";
-	}
+	static const char *const kinds[16] = {
+		[S_IFREG >> 12] = "a regular file",  [S_IFDIR >> 12] = "a directory",
+		[S_IFIFO >> 12] = "a FIFO",	     [S_IFSOCK >> 12] = "a socket",
+		[S_IFLNK >> 12] = "a symbolic link", [S_IFCHR >> 12] = "a character device",
+		[S_IFBLK >> 12] = "a block device",
+	};
+	const char *kind = kinds[(mode & S_IFMT) >> 12];
+
+	return kind ? kind : "of unknown type";
 }
 
 /* ENXIO can mean a FIFO without a reader or a socket: find out which. */

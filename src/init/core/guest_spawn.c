@@ -9,7 +9,6 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -20,6 +19,8 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/auto.h"
+#include "base/file_io.h"
 #include "base/test_hook.h"
 #include "init/core/landlock.h"
 #include "init/core/guest_path.h"
@@ -38,27 +39,22 @@ struct report { /* from a child that could not exec its program */
 
 static int child_join_cgroup(const struct spawn *s, bool joined)
 {
-	int fd;
+	int r = 0;
 
-	if (s->cgroup_fd >= 0 && !joined) {
-		fd = openat(s->cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-		if (fd < 0 || write(fd, "0", 1) < 0)
-			return -errno;
-		close(fd);
-	}
-	if (init_binding.tasks && write(BOOT_FD_TASKS, "0", 1) < 0)
-		return -errno;
-	return 0;
+	if (s->cgroup_fd >= 0 && !joined)
+		r = file_printf_at(s->cgroup_fd, "cgroup.procs", "0");
+	if (r == 0 && init_binding.tasks && write(BOOT_FD_TASKS, "0", 1) < 0)
+		r = -errno;
+	return r;
 }
 
 /* Sets up 0, 1, 2 and the text descriptor; exec closes all others. */
 static int child_stdio(const struct spawn *s)
 {
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++)
 		if (dup2(s->stdio[i], i) < 0)
 			return -errno;
-	}
-	if (s->text_fd >= 0) {
+	if (s->text_fd) {
 		if (dup2(s->text_fd, GUEST_SPAWN_TEXT_FD) < 0)
 			return -errno;
 		syscall(SYS_close_range, 3, GUEST_SPAWN_TEXT_FD - 1, CLOEXEC_RANGE);
@@ -91,23 +87,18 @@ static int child_limits(const struct spawn *s)
 }
 
 /* Runs as the user, so that the user needs permission to enter the directory. */
+static int enter_dir(const char *path)
+{
+	auto_close int fd = guest_path_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0);
+
+	return fd < 0 ? fd : fchdir(fd) < 0 ? -errno : 0;
+}
+
 static int child_chdir(const struct spawn *s)
 {
-	int fd = guest_path_openat(AT_FDCWD, s->home, O_PATH | O_DIRECTORY, 0);
-
-	if (fd < 0 || fchdir(fd) < 0)
+	if (enter_dir(s->home) < 0)
 		(void)!chdir("/");
-	if (fd >= 0)
-		close(fd);
-	if (!s->cwd[0])
-		return 0;
-	fd = guest_path_openat(AT_FDCWD, s->cwd, O_PATH | O_DIRECTORY, 0);
-	if (fd < 0)
-		return fd;
-	if (fchdir(fd) < 0)
-		return -errno;
-	close(fd);
-	return 0;
+	return s->cwd[0] ? enter_dir(s->cwd) : 0;
 }
 
 static int child_prepare(struct spawn *s, bool joined)
@@ -157,13 +148,14 @@ static int child_filter(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
 }
 
-static const char *env_path(char **envp)
+const char *guest_spawn_env(char **envp, const char *name)
 {
-	for (; *envp; envp++) {
-		if (!strncmp(*envp, "PATH=", 5))
-			return *envp + 5;
-	}
-	return "/usr/local/bin:/usr/bin:/bin";
+	size_t n = strlen(name);
+
+	for (; *envp; envp++)
+		if (!strncmp(*envp, name, n) && (*envp)[n] == '=')
+			return *envp + n + 1;
+	return NULL;
 }
 
 static int try_exec(struct spawn *s, const char *path)
@@ -181,10 +173,12 @@ static int try_exec(struct spawn *s, const char *path)
 /* As execvp(3), but ENOEXEC is an error and does not start a shell. */
 static int child_search(struct spawn *s)
 {
-	const char *name = s->argv[0], *dir = env_path(s->envp), *end;
+	const char *name = s->argv[0], *dir = guest_spawn_env(s->envp, "PATH"), *end;
 	size_t name_len = strlen(name);
 	int r = -ENOENT, one;
 
+	if (!dir)
+		dir = "/usr/local/bin:/usr/bin:/bin";
 	s->step = GUEST_SPAWN_EXEC;
 	if (strchr(name, '/') || !name_len)
 		return name_len ? try_exec(s, name) : -ENOENT;
@@ -227,20 +221,18 @@ static _Noreturn void child_main(struct spawn *s, bool joined, int report)
 	struct report failed;
 	int r = child_prepare(s, joined);
 
-	if (r == 0) {
-		if (s->text_fd < 0 && !hook_weak("closefds"))
-			syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
+	if (r == 0 && !s->text_fd && !hook_weak("closefds"))
+		syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
+	if (r == 0 && s->landlock) {
 		s->step = GUEST_SPAWN_LANDLOCK;
-		r = s->landlock ? landlock_restrict(s->landlock, s->landlock_required, s->or_sh,
-						    s->cred)
-				: 0;
-		if (r == 0) {
-			s->step = GUEST_SPAWN_FILTER;
-			r = child_filter();
-		}
-		if (r == 0)
-			r = child_exec(s);
+		r = landlock_restrict(s->landlock, s->landlock_required, s->or_sh, s->cred);
 	}
+	if (r == 0) {
+		s->step = GUEST_SPAWN_FILTER;
+		r = child_filter();
+	}
+	if (r == 0)
+		r = child_exec(s);
 	failed = (struct report){ s->step, -r };
 	(void)!write(report, &failed, sizeof(failed));
 	_exit(127);
@@ -293,19 +285,15 @@ pid_t guest_spawn_program(struct spawn *s)
 	int report[2];
 	pid_t pid;
 
-	s->step = s->error = 0;
-	if (pipe2(report, O_CLOEXEC) < 0) {
-		s->step = GUEST_SPAWN_CLONE;
-		s->error = errno;
-		return -1;
-	}
+	s->step = GUEST_SPAWN_CLONE;
+	s->error = 0;
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return s->error = errno, -1;
 	pid = guest_spawn_fork(s->cgroup_fd);
 	if (pid == 0)
 		child_main(s, !no_clone3, report[1]);
-	if (pid < 0) {
-		s->step = GUEST_SPAWN_CLONE;
+	if (pid < 0)
 		s->error = errno;
-	}
 	close(report[1]);
 	if (pid > 0)
 		wait_started(s, pid, report[0]);
@@ -386,9 +374,6 @@ int guest_spawn_explain(const struct spawn *s, struct err *err)
 		[GUEST_SPAWN_TTY] = "terminal",
 		[GUEST_SPAWN_LIMITS] = "resource limits",
 		[GUEST_SPAWN_USER] = "switch to the user",
-		[GUEST_SPAWN_CWD] = "working directory",
-		[GUEST_SPAWN_EXEC] = "program",
-		[GUEST_SPAWN_INTERPRETER] = "interpreter",
 		[GUEST_SPAWN_LANDLOCK] = "Landlock rules",
 		[GUEST_SPAWN_STUCK] = "start of the program",
 		[GUEST_SPAWN_FILTER] = "system call filter",

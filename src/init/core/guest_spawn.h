@@ -30,7 +30,7 @@ struct spawn {
 	const char *cwd; /* "" is home */
 	const char *home;
 	int stdio[3];
-	int text_fd; /* -1, or becomes GUEST_SPAWN_TEXT_FD */
+	int text_fd; /* 0: none; becomes GUEST_SPAWN_TEXT_FD */
 	int cgroup_fd; /* -1: no cgroup of its own */
 	bool tty;
 	bool bash; /* argv[0] is /bin/bash, whatever PATH says */
@@ -39,7 +39,7 @@ struct spawn {
 	bool landlock_required;
 	void (*worker)(void *arg); /* run instead of a program; never returns */
 	void *arg;
-	int keep[2]; /* descriptors of the worker, which become 3 and 4; or -1 */
+	int keep[2]; /* descriptors of the worker, which become 3 and 4; -1: none */
 	int step, error; /* set on failure */
 };
 
@@ -50,6 +50,9 @@ pid_t guest_spawn_worker(struct spawn *s);
 
 /* Sets err from step and error. Always -1. */
 int guest_spawn_explain(const struct spawn *s, struct err *err);
+
+/* The value of a variable, or NULL. */
+const char *guest_spawn_env(char **envp, const char *name);
 
 /* A plain fork, in the cgroup if there is one: for workers and subreapers. */
 pid_t guest_spawn_fork(int cgroup_fd);

@@ -14,8 +14,7 @@
 
 enum {
 	INIT_GROUPS_MAX = 32,
-	INIT_TEXT_SIZE =
-		4096, /* per record: argv for AGENT_PROC, working directory, error of a file job */
+	INIT_TEXT_SIZE = 4096, /* per record: argv, working directory, error of a file job */
 	INIT_MESSAGE_SIZE = 512, /* its last part: the error */
 	INIT_CWD_SIZE = 256, /* before that: the working directory, "" if longer */
 	INIT_GRACE_MS = 100, /* for output that children write after the command ended */

@@ -146,23 +146,17 @@ static void add_dir(struct ruleset *o)
 	o->dirs[o->ndirs++] = steal_fd(&fd);
 }
 
-static int add_program_by_name(struct ruleset *o)
+static int add_list_entry(struct ruleset *o, size_t len)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < o->ndirs; i++)
+	if (path[0] == '/' && path[len - 1] != '/')
+		return add_program(o, AT_FDCWD, path);
+	if (path[0] == '/')
+		add_dir(o);
+	for (size_t i = 0; path[0] != '/' && r == 0 && i < o->ndirs; i++)
 		r = add_program(o, o->dirs[i], path);
 	return r;
-}
-
-static int add_list_entry(struct ruleset *o, size_t len)
-{
-	if (path[0] != '/')
-		return add_program_by_name(o);
-	if (path[len - 1] != '/')
-		return add_program(o, AT_FDCWD, path);
-	add_dir(o);
-	return 0;
 }
 
 static int add_list(struct ruleset *o, const char *list)
@@ -184,8 +178,7 @@ static int add_list(struct ruleset *o, const char *list)
 	return r;
 }
 
-/* ---- the whole ruleset
- * ----------------------------------------------------------------------------- */
+/* ---- the whole ruleset ----------------------------------------------------------------------- */
 
 /* Landlock does not restrict memfds, so allow only memfds that cannot be executed. */
 static int install_memfd_filter(void)

@@ -3,23 +3,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/capability.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/auto.h"
 #include "base/test_hook.h"
 #include "init/core/guest_path.h"
 
 enum {
 	FILE_MAX = 1 << 20, /* of /etc/passwd and /etc/group */
 	LINE_MAX_ = 1024, /* a longer line is skipped */
+	ID_LEN_MAX = 15, /* a longer number is a name */
 };
 
 /* Reads an untrusted file line by line. */
@@ -85,13 +83,14 @@ static bool split_fields(char *line, char **fields, size_t n)
 	return false;
 }
 
-static bool parse_id(const char *s, uint32_t *ret)
+/* Decimal digits before `end`. */
+static bool parse_id(const char *s, char end, uint32_t *ret)
 {
 	uint64_t v = 0;
 
-	if (!*s)
+	if (*s == end)
 		return false;
-	for (; *s; s++) {
+	for (; *s != end; s++) {
 		if (*s < '0' || *s > '9')
 			return false;
 		v = v * 10 + (uint64_t)(*s - '0');
@@ -100,14 +99,6 @@ static bool parse_id(const char *s, uint32_t *ret)
 	}
 	*ret = (uint32_t)v;
 	return true;
-}
-
-static void copy_string(char *to, size_t size, const char *from)
-{
-	size_t n = strnlen(from, size - 1);
-
-	memcpy(to, from, n);
-	to[n] = 0;
 }
 
 /* By name, or by uid when `name` is NULL. */
@@ -121,16 +112,17 @@ static bool passwd_find(const char *name, uint32_t uid, struct passwd_user *u)
 	if (lines_open(&l, "/etc/passwd") < 0)
 		return false;
 	while (!found && (line = lines_next(&l))) {
-		if (!split_fields(line, f, 7) || !parse_id(f[2], &id) || !parse_id(f[3], &gid))
+		if (!split_fields(line, f, 7) || !parse_id(f[2], 0, &id) ||
+		    !parse_id(f[3], 0, &gid))
 			continue;
 		if (name ? strcmp(f[0], name) != 0 : id != uid)
 			continue;
 		found = true;
 		u->cred.uid = id;
 		u->cred.gid = gid;
-		copy_string(u->name, sizeof(u->name), f[0]);
-		copy_string(u->home, sizeof(u->home), f[5][0] == '/' ? f[5] : "/");
-		copy_string(u->shell, sizeof(u->shell), f[6][0] == '/' ? f[6] : "/bin/sh");
+		snprintf(u->name, sizeof(u->name), "%s", f[0]);
+		snprintf(u->home, sizeof(u->home), "%s", f[5][0] == '/' ? f[5] : "/");
+		snprintf(u->shell, sizeof(u->shell), "%s", f[6][0] == '/' ? f[6] : "/bin/sh");
 	}
 	close(l.fd);
 	return found;
@@ -140,10 +132,9 @@ static bool is_member(char *members, const char *name)
 {
 	size_t n = strlen(name);
 
-	for (char *at = members; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+	for (char *at = members; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
 		if (!strncmp(at, name, n) && (at[n] == ',' || at[n] == 0))
 			return true;
-	}
 	return false;
 }
 
@@ -156,7 +147,8 @@ static void groups_find(struct passwd_user *u)
 	if (!u->name[0] || lines_open(&l, "/etc/group") < 0)
 		return;
 	while (u->cred.ngroups < INIT_GROUPS_MAX && (line = lines_next(&l))) {
-		if (!split_fields(line, f, 4) || !parse_id(f[2], &gid) || !is_member(f[3], u->name))
+		if (!split_fields(line, f, 4) || !parse_id(f[2], 0, &gid) ||
+		    !is_member(f[3], u->name))
 			continue;
 		/* Ignore group 0 without a root user: the guest may have written the entry. */
 		if (gid != u->cred.gid && (gid != 0 || init_binding.root_class))
@@ -169,12 +161,11 @@ static int check_allowed(const char *spec, const struct passwd_user *u, struct e
 {
 	const struct agent_bind *b = &init_binding.b;
 
+	if (init_binding.one_id && u->cred.uid == b->uid)
+		return 0;
 	if (init_binding.one_id)
-		return u->cred.uid == b->uid
-			       ? 0
-			       : err_set(err, ERR_DENIED,
-					 "user %s: not available; this sandbox has a single user",
-					 spec);
+		return err_set(err, ERR_DENIED,
+			       "user %s: not available; this sandbox has a single user", spec);
 	if (u->cred.uid == BOOT_INIT_ID || u->cred.gid == BOOT_INIT_ID)
 		return err_set(err, ERR_DENIED, "user %s is reserved", spec);
 	if (!init_binding.root_class &&
@@ -186,31 +177,24 @@ static int check_allowed(const char *spec, const struct passwd_user *u, struct e
 
 static int parse_spec(const char *spec, struct passwd_user *u, struct err *err)
 {
-	const char *colon = strchr(spec, ':');
-	char first[16];
+	const char *end = strchrnul(spec, ':');
 	uint32_t uid, gid;
-	size_t n = colon ? (size_t)(colon - spec) : strlen(spec);
 
-	if (n >= sizeof(first) || n == 0)
-		goto name;
-	memcpy(first, spec, n);
-	first[n] = 0;
-	if (!parse_id(first, &uid))
-		goto name;
-	if (colon && !parse_id(colon + 1, &gid))
+	if (end - spec > ID_LEN_MAX || !parse_id(spec, *end, &uid)) {
+		if (passwd_find(spec, 0, u))
+			return 0;
+		return err_set(err, ERR_INVALID, "user %.64s: not found in /etc/passwd", spec);
+	}
+	if (*end && !parse_id(end + 1, 0, &gid))
 		return err_set(err, ERR_INVALID, "user %.64s: must be a name, a uid or uid:gid",
 			       spec);
 	if (!passwd_find(NULL, uid, u)) {
 		u->cred.uid = uid;
 		u->cred.gid = uid == init_binding.b.uid ? init_binding.b.gid : uid;
 	}
-	if (colon)
+	if (*end)
 		u->cred.gid = gid;
 	return 0;
-name:
-	if (passwd_find(spec, 0, u))
-		return 0;
-	return err_set(err, ERR_INVALID, "user %.64s: not found in /etc/passwd", spec);
 }
 
 int passwd_resolve(const char *spec, struct passwd_user *ret, struct err *err)

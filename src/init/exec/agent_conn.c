@@ -45,13 +45,17 @@ static uint8_t conn_index(const struct conn *c)
 	return (uint8_t)(c - conns);
 }
 
+static struct conn *find_free(void)
+{
+	for (int i = 0; i < AGENT_CONNS_MAX; i++)
+		if (!conns[i].used)
+			return &conns[i];
+	return NULL;
+}
+
 void agent_conn_listen(void)
 {
-	bool has_free_slot = false;
-
-	for (int i = 0; i < AGENT_CONNS_MAX; i++)
-		has_free_slot |= !conns[i].used;
-	if (!has_free_slot || listening)
+	if (listening || !find_free())
 		return;
 	listening = event_loop_add(BOOT_FD_LISTEN, EVENT_LISTEN, 0, EPOLLIN) == 0;
 	listen_retry_us = 0;
@@ -78,12 +82,10 @@ static bool is_guest(int fd)
 
 void agent_conn_accept(void)
 {
-	struct conn *c = conns;
+	struct conn *c = find_free();
 	int fd;
 
-	while (c < conns + AGENT_CONNS_MAX && c->used)
-		c++;
-	if (c == conns + AGENT_CONNS_MAX) {
+	if (!c) {
 		stop_listening(false);
 		return;
 	}
@@ -320,18 +322,16 @@ static void flush_conn(struct conn *c)
 	}
 	if (c->listing && !flush_listing(c))
 		return;
-	for (struct process *r = NULL; (r = process_table_next(r));) {
+	for (struct process *r = NULL; (r = process_table_next(r));)
 		if (!flush_input(c, r) || !flush_events(c, r))
 			return;
-	}
 }
 
 void agent_conn_flush(void)
 {
-	for (int i = 0; i < AGENT_CONNS_MAX; i++) {
+	for (int i = 0; i < AGENT_CONNS_MAX; i++)
 		if (conns[i].used && conns[i].flush_due && !conns[i].blocked)
 			flush_conn(&conns[i]);
-	}
 }
 
 void agent_conn_run_timers(uint64_t now_us)

@@ -67,28 +67,31 @@ static int handle_hello(struct request *q, struct err *err)
 	return 0;
 }
 
-static int handle_exec(struct request *q, struct err *err)
+static int reply_started(struct request *q, const struct process *r)
 {
 	struct agent_started s;
-	size_t n = q->nfds;
 
-	q->nfds = 0; /* process_start() owns them */
-	if (process_start(q->conn, q->msg, q->len, q->fds, n, &s, err) < 0)
+	if (!r)
 		return -1;
+	s = (struct agent_started){ r->id, r->pid, r->used_spare_shell };
 	agent_reply_put(q->reply, AGENT_STARTED, q->req, &s, sizeof(s), NULL, 0);
 	return 0;
 }
 
+static int handle_exec(struct request *q, struct err *err)
+{
+	size_t n = q->nfds;
+
+	q->nfds = 0; /* process_start() owns them */
+	return reply_started(q, process_start(q->conn, q->msg, q->len, q->fds, n, err));
+}
+
 static int handle_job(struct request *q, struct err *err)
 {
-	struct agent_started s;
 	int fd = q->nfds ? q->fds[0] : -1;
 
 	q->nfds = 0;
-	if (file_job_start(q->conn, q->msg, q->len, fd, &s, err) < 0)
-		return -1;
-	agent_reply_put(q->reply, AGENT_STARTED, q->req, &s, sizeof(s), NULL, 0);
-	return 0;
+	return reply_started(q, file_job_start(q->conn, q->msg, q->len, fd, err));
 }
 
 static int handle_spare_shell(struct request *q, struct err *err)
@@ -228,14 +231,14 @@ static int handle_commit(struct request *q, struct err *err)
 {
 	BODY(q, agent_token);
 
-	return atomic_write_commit(q->conn, m.token, err);
+	return atomic_write_end(q->conn, m.token, true, err);
 }
 
 static int handle_abort(struct request *q, struct err *err)
 {
 	BODY(q, agent_token);
 
-	return atomic_write_abort(q->conn, m.token, err);
+	return atomic_write_end(q->conn, m.token, false, err);
 }
 
 static int handle_list(struct request *q, struct err *err)

@@ -118,13 +118,11 @@ void event_loop_run(void)
 
 		/* Output first, so that output and exit of a command that arrive together are
 		 * reported in one event. */
-		for (int i = 0; i < n; i++) {
-			if (events[i].data.u64 >> 32 != EVENT_CONN)
-				handle_event(&events[i]);
-		}
-		for (int i = 0; i < n; i++) {
-			if (events[i].data.u64 >> 32 == EVENT_CONN)
-				handle_event(&events[i]);
+		for (int i = 0; i < 2 * n; i++) {
+			const struct epoll_event *ev = &events[i % n];
+
+			if ((ev->data.u64 >> 32 == EVENT_CONN) == (i >= n))
+				handle_event(ev);
 		}
 		process_run_timers(clock_mono_us());
 		agent_conn_run_timers(clock_mono_us());

@@ -4,7 +4,6 @@
 #ifndef LODGE_INIT_EXEC_EVENT_LOOP_H
 #define LODGE_INIT_EXEC_EVENT_LOOP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum event_kind {

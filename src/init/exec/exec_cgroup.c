@@ -21,15 +21,11 @@ static unsigned ndropped;
 
 int exec_cgroup_make(struct exec_cgroup *cg, char prefix, uint64_t id, struct err *err)
 {
-	int fd;
+	int fd = -1;
 
 	snprintf(cg->name, sizeof(cg->name), "%c%llu", prefix, (unsigned long long)id);
-	if (mkdirat(BOOT_FD_CGROUP, cg->name, 0755) < 0 && errno != EEXIST) {
-		err_sys(err, errno, "cgroup %s", cg->name);
-		cg->name[0] = 0;
-		return -1;
-	}
-	fd = openat(BOOT_FD_CGROUP, cg->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (mkdirat(BOOT_FD_CGROUP, cg->name, 0755) == 0 || errno == EEXIST)
+		fd = openat(BOOT_FD_CGROUP, cg->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) {
 		err_sys(err, errno, "cgroup %s", cg->name);
 		exec_cgroup_drop(cg);
@@ -83,11 +79,6 @@ uint64_t exec_cgroup_forks_refused(void)
 	return v == UINT64_MAX ? 0 : v;
 }
 
-static bool exec_cgroup_is_populated(const struct exec_cgroup *cg)
-{
-	return exec_cgroup_counter(cg, "cgroup.events", "populated") == 1;
-}
-
 static int kill_cgroup(const struct exec_cgroup *cg)
 {
 	auto_close int fd = open_file(cg, "cgroup.kill", O_WRONLY);
@@ -134,7 +125,7 @@ int exec_cgroup_signal(const struct exec_cgroup *cg, int signo)
 	while (n == -ENOENT && passes++ < 64 && signal_pass(cg, SIGSTOP) > 0) {
 		if (signal_pass(cg, SIGKILL) == 0)
 			break;
-		n = exec_cgroup_is_populated(cg) ? -ENOENT : 1;
+		n = exec_cgroup_counter(cg, "cgroup.events", "populated") == 1 ? -ENOENT : 1;
 	}
 	return n;
 }

@@ -4,7 +4,6 @@
 #ifndef LODGE_INIT_EXEC_EXEC_CGROUP_H
 #define LODGE_INIT_EXEC_EXEC_CGROUP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"

@@ -27,17 +27,13 @@ static const struct {
 static void run_worker(void *arg)
 {
 	const struct file_job *j = arg;
-	struct file_job_error out = { 0 };
 	struct err err = { 0 };
 
 	/* A closed pipe is reported as an error, not by a signal. */
 	signal(SIGPIPE, SIG_IGN);
 	if (operations[j->m.op].run(j, &err) == 0)
 		_exit(0);
-	out.sys = err.sys;
-	out.code = err.code;
-	memcpy(out.msg, err.msg, sizeof(out.msg));
-	(void)!write(FILE_JOB_ERROR_FD, &out, sizeof(out));
+	(void)!write(FILE_JOB_ERROR_FD, &err, sizeof(err));
 	_exit(1);
 }
 
@@ -49,7 +45,6 @@ static int launch_worker(struct process *r, const struct passwd_user *u, int fd,
 		.cwd = "",
 		.home = u->home,
 		.stdio = { null, null, null },
-		.text_fd = -1,
 		.worker = run_worker,
 		.arg = &job,
 		.keep = { fd, -1 },
@@ -65,8 +60,7 @@ static int launch_worker(struct process *r, const struct passwd_user *u, int fd,
 	return ret;
 }
 
-int file_job_start(uint8_t conn, const void *msg, size_t len, int fd, struct agent_started *ret,
-		   struct err *err)
+struct process *file_job_start(uint8_t conn, const void *msg, size_t len, int fd, struct err *err)
 {
 	auto_close int own_fd = fd;
 	char shown[AGENT_PATH_MAX + 16];
@@ -78,13 +72,14 @@ int file_job_start(uint8_t conn, const void *msg, size_t len, int fd, struct age
 	memcpy(&job.m, (const char *)msg + sizeof(struct agent_hdr), sizeof(job.m));
 	memcpy(job.path, path, strlen(path) + 1);
 	if (passwd_resolve(agent_msg_string(msg, len, 0), &u, err) < 0)
-		return -1;
-	if ((job.m.flags & AGENT_JOB_OWNERS) && !(init_binding.root_class && u.cred.uid == 0))
-		return err_set(err, ERR_DENIED,
-			       "keeping file owners needs a root user in the sandbox");
+		return NULL;
+	if ((job.m.flags & AGENT_JOB_OWNERS) && !(init_binding.root_class && u.cred.uid == 0)) {
+		err_set(err, ERR_DENIED, "keeping file owners needs a root user in the sandbox");
+		return NULL;
+	}
 	r = process_new(job.m.exec, err);
 	if (!r)
-		return -1;
+		return NULL;
 	r->is_file_job = true;
 	r->attached = (uint16_t)(1u << conn);
 	n = snprintf(shown, sizeof(shown), "%s", operations[job.m.op].name);
@@ -92,16 +87,15 @@ int file_job_start(uint8_t conn, const void *msg, size_t len, int fd, struct age
 	process_table_set_argv(r, shown, 2);
 	if (launch_worker(r, &u, own_fd, err) < 0) {
 		process_release(r);
-		return -1;
+		return NULL;
 	}
 	process_activate(r, job.m.timeout_ms);
-	*ret = (struct agent_started){ .exec = r->id, .pid = r->pid };
-	return 0;
+	return r;
 }
 
 void file_job_ended(struct process *r)
 {
-	struct file_job_error e;
+	struct err e;
 	char *sentence = process_table_message(r);
 
 	sentence[0] = 0;

@@ -5,9 +5,8 @@
 
 #include "init/exec/process_table.h"
 
-/* Takes the descriptor, if there is one, in any case. */
-int file_job_start(uint8_t conn, const void *msg, size_t len, int fd, struct agent_started *ret,
-		   struct err *err);
+/* Takes the descriptor, if there is one, in any case. NULL on failure. */
+struct process *file_job_start(uint8_t conn, const void *msg, size_t len, int fd, struct err *err);
 /* Reads the error of a worker that failed. */
 void file_job_ended(struct process *r);
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -101,10 +100,9 @@ static bool has_reader(const struct process *r, int i)
 {
 	uint64_t seen;
 
-	for (int c = 0; c < AGENT_CONNS_MAX; c++) {
+	for (int c = 0; c < AGENT_CONNS_MAX; c++)
 		if (get_reader_offset(r, c, i, &seen))
 			return true;
-	}
 	return false;
 }
 
@@ -114,10 +112,9 @@ static uint64_t writable_bytes(const struct process *r, int i)
 	const struct output_stream *s = &r->out[i];
 	uint64_t most = r->log_bytes, seen;
 
-	for (int c = 0; c < AGENT_CONNS_MAX; c++) {
+	for (int c = 0; c < AGENT_CONNS_MAX; c++)
 		if (get_reader_offset(r, c, i, &seen) && r->log_bytes - (s->end - seen) < most)
 			most = r->log_bytes - (s->end - seen);
-	}
 	return most;
 }
 
@@ -144,12 +141,7 @@ static ssize_t move_from_tty(struct process *r, struct output_stream *s, size_t 
 
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
-	if (pwrite(s->log, scratch, (size_t)n, at) != n) {
-		s->log_failed = true;
-		r->exit.hits |= AGENT_HIT_OUTPUT;
-		return -EAGAIN;
-	}
-	return n;
+	return pwrite(s->log, scratch, (size_t)n, at) == n ? n : fail_log(r, s);
 }
 
 static ssize_t move_from_pipe(struct process *r, struct output_stream *s, size_t want, off_t at)
@@ -235,7 +227,7 @@ static bool is_eof(ssize_t n)
 	return n == 0 || n == -EIO;
 }
 
-static bool pump_stream(struct process *r, int i, uint64_t limit)
+static void pump_stream(struct process *r, int i, uint64_t limit)
 {
 	struct output_stream *s = &r->out[i];
 	uint64_t moved = 0, before = s->end, allowed;
@@ -262,32 +254,26 @@ static bool pump_stream(struct process *r, int i, uint64_t limit)
 		close_stream(r, i);
 	else
 		set_polling(r, i, !full);
-	return !full;
 }
 
 void output_pump_ready(struct process *r, int i)
 {
-	if (r->out[i].pipe >= 0)
-		pump_stream(r, i, ROUND_BYTES);
+	pump_stream(r, i, ROUND_BYTES);
 }
 
 /* Bounded, so that a guest that writes faster than this reads cannot delay the end: a pipe holds 64
  * kB, so the command's own output is in the first megabyte. */
-bool output_pump_drain(struct process *r)
+void output_pump_drain(struct process *r)
 {
-	bool all = true;
-
-	for (int i = 0; i < 2; i++)
-		all &= r->out[i].pipe < 0 || pump_stream(r, i, 1 << 20);
-	return all;
+	pump_stream(r, 0, 1 << 20);
+	pump_stream(r, 1, 1 << 20);
 }
 
 void output_pump_readers_changed(struct process *r)
 {
-	for (int i = 0; i < 2; i++) {
-		if (r->out[i].pipe >= 0 && !r->out[i].polled)
+	for (int i = 0; i < 2; i++)
+		if (!r->out[i].polled)
 			pump_stream(r, i, ROUND_BYTES);
-	}
 }
 
 void output_pump_mark_end(struct process *r)
@@ -360,10 +346,9 @@ static struct process *oldest_with_logs(void)
 {
 	struct process *best = NULL;
 
-	for (struct process *r = NULL; (r = process_table_next(r));) {
+	for (struct process *r = NULL; (r = process_table_next(r));)
 		if (keeps_logs(r) && (!best || r->ended_us < best->ended_us))
 			best = r;
-	}
 	return best;
 }
 
@@ -374,10 +359,9 @@ void output_pump_trim(void)
 	uint64_t fds = 0, bytes = 0;
 	struct rlimit l;
 
-	for (struct process *r = NULL; (r = process_table_next(r));) {
+	for (struct process *r = NULL; (r = process_table_next(r));)
 		if (keeps_logs(r))
 			count_kept(r, &fds, &bytes);
-	}
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
 		return;
 	while (fds > l.rlim_cur / 4 || bytes > INIT_KEPT_BYTES) {

@@ -12,8 +12,8 @@ int output_pump_open(struct process *r, const int *logs, int nlogs, uint64_t log
 void output_pump_watch(struct process *r);
 /* Moves what pipe `i` holds, as far as attached readers leave space in the ring. */
 void output_pump_ready(struct process *r, int i);
-/* Moves what the pipes hold now. False: a full ring stopped it. */
-bool output_pump_drain(struct process *r);
+/* Moves what the pipes hold now, as far as the rings have space. */
+void output_pump_drain(struct process *r);
 /* At the exit of the command: everything in the pipes now is its own output. */
 void output_pump_mark_end(struct process *r);
 /* All output up to output_pump_mark_end() is in the logs. */

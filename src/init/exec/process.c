@@ -21,7 +21,6 @@
 #include "init/exec/event_loop.h"
 #include "init/exec/output_pump.h"
 #include "init/exec/process_tree.h"
-#include "init/exec/subreaper.h"
 #include "init/exec/process_stdio.h"
 #include "init/exec/file_job.h"
 
@@ -55,7 +54,7 @@ int process_launch(struct process *r, char cgroup_prefix, struct spawn *s, struc
 		r->pid = s->worker ? guest_spawn_worker(s) : guest_spawn_program(s);
 	} else {
 		r->has_subreaper = true;
-		r->pid = subreaper_start(s, &r->subreaper, &r->subreaper_fd);
+		r->pid = process_tree_start(s, &r->subreaper, &r->subreaper_fd);
 	}
 	return r->pid < 0 ? guest_spawn_explain(s, err) : 0;
 }
@@ -93,39 +92,38 @@ void process_release(struct process *r)
 	process_table_free(r);
 }
 
+int process_launch_piped(struct process *r, char cgroup_prefix, struct spawn *s,
+			 const struct agent_exec *m, struct err *err)
+{
+	int ret;
+
+	if (process_stdio_open(r, s, m, err) < 0)
+		return -1;
+	ret = process_launch(r, cgroup_prefix, s, err);
+	process_stdio_close_child(s);
+	return ret;
+}
+
 static int start_new(struct process *r, struct process_args *c, struct err *err)
 {
-	struct process_stdio io;
 	struct spawn s = {
 		.cred = &c->user.cred,
 		.argv = c->argv,
 		.envp = c->envp,
 		.cwd = c->cwd,
 		.home = c->user.home,
-		.text_fd = -1,
-		.keep = { -1, -1 },
 		.tty = (c->m.flags & AGENT_PTY) != 0,
 		.bash = (c->m.flags & AGENT_BASH) != 0,
 		.or_sh = (c->m.flags & (AGENT_BASH | AGENT_OR_SH)) != 0,
 		.landlock = c->landlock,
 		.landlock_required = (c->m.flags & AGENT_LANDLOCK_REQUIRED) != 0,
 	};
-	int ret;
 
-	if (process_stdio_open(&io, &c->user.cred, c->m.flags, c->m.rows, c->m.cols, err) < 0)
-		return -1;
-	memcpy(s.stdio, io.child, sizeof(s.stdio));
-	ret = process_launch(r, 'x', &s, err);
-	process_stdio_close_child(&io);
-	r->in.fd = io.in;
-	r->in.tty = s.tty;
-	r->out[0].pipe = io.out[0];
-	r->out[1].pipe = io.out[1];
-	return ret;
+	return process_launch_piped(r, 'x', &s, &c->m, err);
 }
 
 static int start_in_record(struct process *r, struct process_args *c, int *fds, size_t nfds,
-			   uint32_t *used_spare_shell, struct err *err)
+			   struct err *err)
 {
 	const char *cwd = c->cwd[0] ? c->cwd : c->user.home;
 
@@ -135,42 +133,37 @@ static int start_in_record(struct process *r, struct process_args *c, int *fds, 
 	process_table_set_argv(r, c->strings, c->m.argc);
 	if (strlen(cwd) < INIT_CWD_SIZE)
 		memcpy(process_table_cwd(r), cwd, strlen(cwd) + 1);
-	*used_spare_shell = spare_shell_take(r, c);
-	return *used_spare_shell ? 0 : start_new(r, c, err);
+	r->used_spare_shell = spare_shell_take(r, c);
+	return r->used_spare_shell ? 0 : start_new(r, c, err);
 }
 
-int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
-		  struct agent_started *ret, struct err *err)
+struct process *process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
+			      struct err *err)
 {
 	struct process_args c;
 	struct process *r;
-	uint32_t used_spare_shell = 0;
 
 	if (process_args_parse(&c, msg, len, err) < 0 || !(r = process_new(c.m.exec, err))) {
 		for (size_t i = 0; i < nfds; i++)
 			close(fds[i]);
-		return -1;
+		return NULL;
 	}
 	if (c.m.flags & AGENT_ATTACHED)
 		r->attached = (uint16_t)(1u << conn);
-	if (start_in_record(r, &c, fds, nfds, &used_spare_shell, err) < 0) {
+	if (start_in_record(r, &c, fds, nfds, err) < 0) {
 		process_release(r);
-		return -1;
+		return NULL;
 	}
 	process_activate(r, c.m.timeout_ms);
-	*ret = (struct agent_started){ .exec = r->id,
-				       .pid = r->pid,
-				       .used_spare_shell = used_spare_shell };
-	return 0;
+	return r;
 }
 
 static bool is_ours(pid_t pid)
 {
-	for (struct process *r = NULL; (r = process_table_next(r));) {
+	for (struct process *r = NULL; (r = process_table_next(r));)
 		if ((r->has_subreaper && !r->subreaper_gone && r->subreaper == pid) ||
 		    (r->state == PROCESS_RUNNING && r->pid == pid))
 			return true;
-	}
 	return spare_shell_owns_pid(pid);
 }
 
@@ -330,7 +323,7 @@ void process_subreaper_ready(struct process *r)
 	struct subreaper_report rep;
 	int got;
 
-	if (r->subreaper_fd < 0 || (got = subreaper_read(r->subreaper_fd, &rep)) == 0)
+	if (r->subreaper_fd < 0 || (got = process_tree_read_report(r->subreaper_fd, &rep)) == 0)
 		return;
 	close_subreaper(r);
 	if (got == 1 && rep.kind == SUBREAPER_ENDED)

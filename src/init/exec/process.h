@@ -7,13 +7,17 @@
 #include "init/core/guest_spawn.h"
 #include "init/exec/process_table.h"
 
-/* AGENT_EXEC. Takes the descriptors in any case. */
-int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
-		  struct agent_started *ret, struct err *err);
+/* AGENT_EXEC. Takes the descriptors in any case. NULL on failure. */
+struct process *process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
+			      struct err *err);
 
 /* For commands and file jobs: a record with a new id; its process; then its timers and events. */
 struct process *process_new(uint64_t id, struct err *err);
 int process_launch(struct process *r, char cgroup_prefix, struct spawn *s, struct err *err);
+/* The same with the standard descriptors that `m` asks for; the record owns the other ends, also on
+ * failure. */
+int process_launch_piped(struct process *r, char cgroup_prefix, struct spawn *s,
+			 const struct agent_exec *m, struct err *err);
 void process_activate(struct process *r, uint32_t timeout_ms);
 /* Frees a record whose process never started or has ended. Orphans keep running, but nothing
  * reports on them any more. */

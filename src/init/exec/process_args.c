@@ -5,23 +5,13 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "init/core/guest_spawn.h"
 
 enum { DEFAULT_VARS = 6 };
 
 /* As many as a message can hold. Untouched pages cost nothing. */
 static char *pointers[AGENT_MSG_MAX + 16];
 static char default_vars[DEFAULT_VARS][320];
-
-static bool has_variable(char **envp, const char *name)
-{
-	size_t n = strlen(name);
-
-	for (; *envp; envp++) {
-		if (!strncmp(*envp, name, n) && (*envp)[n] == '=')
-			return true;
-	}
-	return false;
-}
 
 static void add_default_vars(struct process_args *c)
 {
@@ -43,7 +33,7 @@ static void add_default_vars(struct process_args *c)
 	while (*end)
 		end++;
 	for (size_t i = 0; i < ARRAY_LEN(vars); i++) {
-		if (!vars[i].value[0] || has_variable(c->envp, vars[i].name))
+		if (!vars[i].value[0] || guest_spawn_env(c->envp, vars[i].name))
 			continue;
 		snprintf(default_vars[i], sizeof(default_vars[i]), "%s=%s", vars[i].name,
 			 vars[i].value);

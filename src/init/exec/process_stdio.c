@@ -8,13 +8,6 @@
 
 #include "init/core/passwd.h"
 
-static int open_null(void)
-{
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC | O_NOCTTY);
-
-	return fd < 0 ? -errno : fd;
-}
-
 /* Only our end is non-blocking: commands expect blocking pipes. */
 static int make_pipe(int *ours, int *theirs, bool we_read)
 {
@@ -27,80 +20,66 @@ static int make_pipe(int *ours, int *theirs, bool we_read)
 	return fcntl(*ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-static int open_tty(struct process_stdio *io, uint32_t rows, uint32_t cols)
+static int open_tty(struct process *r, struct spawn *s, const struct agent_exec *m)
 {
-	struct winsize w = { .ws_row = (uint16_t)rows, .ws_col = (uint16_t)cols };
+	struct winsize w = { .ws_row = (uint16_t)m->rows, .ws_col = (uint16_t)m->cols };
 	int unlock = 0, master, peer;
 
 	master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
 	if (master < 0)
 		return -errno;
-	io->in = io->out[0] = master;
+	r->in.fd = r->out[0].pipe = master;
+	r->in.tty = true;
 	if (ioctl(master, TIOCSPTLCK, &unlock) < 0)
 		return -errno;
 	/* From the master, not by a name in /dev/pts, which the guest may have replaced. */
 	peer = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (peer < 0)
 		return -errno;
-	io->child[0] = io->child[1] = io->child[2] = peer;
-	if (rows && cols && ioctl(master, TIOCSWINSZ, &w) < 0)
+	s->stdio[0] = s->stdio[1] = s->stdio[2] = peer;
+	if (m->rows && m->cols && ioctl(master, TIOCSWINSZ, &w) < 0)
 		return -errno;
 	return 0;
 }
 
-static int open_streams(struct process_stdio *io, uint32_t flags, uint32_t rows, uint32_t cols)
+static int open_streams(struct process *r, struct spawn *s, const struct agent_exec *m)
 {
-	int r;
+	int n = 0;
 
-	if (flags & AGENT_PTY)
-		return open_tty(io, rows, cols);
-	r = flags & AGENT_STDIN_OPEN ? make_pipe(&io->in, &io->child[0], false)
-				     : (io->child[0] = open_null());
-	if (r < 0)
-		return r;
-	r = make_pipe(&io->out[0], &io->child[1], true);
-	if (r < 0)
-		return r;
-	if (flags & AGENT_MERGE) {
-		io->child[2] = io->child[1];
-		return 0;
-	}
-	return make_pipe(&io->out[1], &io->child[2], true);
+	if (m->flags & AGENT_PTY)
+		return open_tty(r, s, m);
+	if (m->flags & AGENT_STDIN_OPEN)
+		n = make_pipe(&r->in.fd, &s->stdio[0], false);
+	else if ((s->stdio[0] = open("/dev/null", O_RDWR | O_CLOEXEC | O_NOCTTY)) < 0)
+		n = -errno;
+	if (n < 0 || (n = make_pipe(&r->out[0].pipe, &s->stdio[1], true)) < 0)
+		return n;
+	if (m->flags & AGENT_MERGE)
+		return s->stdio[2] = s->stdio[1], 0;
+	return make_pipe(&r->out[1].pipe, &s->stdio[2], true);
 }
 
-static void close_ours(struct process_stdio *io)
+int process_stdio_open(struct process *r, struct spawn *s, const struct agent_exec *m,
+		       struct err *err)
 {
-	if (io->in >= 0 && io->in != io->out[0])
-		close(io->in);
-	for (int i = 0; i < 2; i++) {
-		if (io->out[i] >= 0)
-			close(io->out[i]);
-	}
-}
+	int n = passwd_impersonate(s->cred);
 
-int process_stdio_open(struct process_stdio *io, const struct cred *cred, uint32_t flags,
-		       uint32_t rows, uint32_t cols, struct err *err)
-{
-	int r;
-
-	*io = (struct process_stdio){ { -1, -1, -1 }, -1, { -1, -1 } };
-	r = passwd_impersonate(cred);
-	if (r == 0)
-		r = open_streams(io, flags, rows, cols);
+	s->stdio[0] = s->stdio[1] = s->stdio[2] = -1;
+	if (n == 0)
+		n = open_streams(r, s, m);
 	passwd_revert();
-	if (r >= 0)
+	if (n >= 0)
 		return 0;
-	process_stdio_close_child(io);
-	close_ours(io);
-	return err_sys(err, -r, flags & AGENT_PTY ? "terminal" : "pipes");
+	process_stdio_close_child(s);
+	return err_sys(err, -n, m->flags & AGENT_PTY ? "terminal" : "pipes");
 }
 
-void process_stdio_close_child(struct process_stdio *io)
+void process_stdio_close_child(struct spawn *s)
 {
 	for (int i = 0; i < 3; i++) {
-		bool again = i > 0 && io->child[i] == io->child[i - 1];
+		bool again = i > 0 && s->stdio[i] == s->stdio[i - 1];
 
-		if (io->child[i] >= 0 && !again)
-			close(io->child[i]);
+		if (s->stdio[i] >= 0 && !again)
+			close(s->stdio[i]);
 	}
 }

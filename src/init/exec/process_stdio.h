@@ -3,17 +3,13 @@
 #ifndef LODGE_INIT_EXEC_PROCESS_STDIO_H
 #define LODGE_INIT_EXEC_PROCESS_STDIO_H
 
-#include "init/core/init_state.h"
+#include "init/core/guest_spawn.h"
+#include "init/exec/process_table.h"
 
-struct process_stdio {
-	int child[3];
-	int in; /* our end of its input, or -1 */
-	int out[2]; /* our ends of its output; the second is -1 if both streams are one */
-};
-
-/* The user owns pipes and terminals, so that the command can open /dev/stdout again. */
-int process_stdio_open(struct process_stdio *io, const struct cred *cred, uint32_t flags,
-		       uint32_t rows, uint32_t cols, struct err *err);
-void process_stdio_close_child(struct process_stdio *io);
+/* Opens what `m` asks for: s->stdio, and our ends in the record, which owns them also on failure.
+ * The user owns pipes and terminals, so that the command can open /dev/stdout again. */
+int process_stdio_open(struct process *r, struct spawn *s, const struct agent_exec *m,
+		       struct err *err);
+void process_stdio_close_child(struct spawn *s);
 
 #endif

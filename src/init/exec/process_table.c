@@ -29,10 +29,9 @@ struct process *process_table_at(uint32_t n)
 
 struct process *process_table_next(const struct process *r)
 {
-	for (uint32_t i = r ? process_table_index(r) + 1 : 0; i < used_end; i++) {
+	for (uint32_t i = r ? process_table_index(r) + 1 : 0; i < used_end; i++)
 		if (records[i].state != PROCESS_FREE)
 			return &records[i];
-	}
 	return NULL;
 }
 
@@ -47,11 +46,10 @@ struct process *process_table_find(uint64_t id)
 
 struct process *process_table_find_pid(pid_t pid)
 {
-	for (struct process *r = NULL; (r = process_table_next(r));) {
+	for (struct process *r = NULL; (r = process_table_next(r));)
 		if ((r->has_subreaper && r->subreaper == pid) ||
 		    (!r->has_subreaper && r->state == PROCESS_RUNNING && r->pid == pid))
 			return r;
-	}
 	return NULL;
 }
 
@@ -59,19 +57,17 @@ static struct process *find_oldest_done(void)
 {
 	struct process *best = NULL;
 
-	for (struct process *r = NULL; (r = process_table_next(r));) {
+	for (struct process *r = NULL; (r = process_table_next(r));)
 		if (r->state == PROCESS_DONE && (!best || r->ended_us < best->ended_us))
 			best = r;
-	}
 	return best;
 }
 
 static struct process *find_free(void)
 {
-	for (uint32_t i = 0; i < AGENT_EXECS_MAX; i++) {
+	for (uint32_t i = 0; i < AGENT_EXECS_MAX; i++)
 		if (i >= used_end || records[i].state == PROCESS_FREE)
 			return &records[i];
-	}
 	return NULL;
 }
 

@@ -39,7 +39,7 @@ struct stdin_queue {
 struct process {
 	uint64_t id;
 	uint8_t state;
-	bool is_file_job, has_subreaper, subreaper_gone;
+	bool is_file_job, has_subreaper, subreaper_gone, used_spare_shell;
 	uint8_t kills; /* how often its process tree was killed */
 	uint32_t flags;
 	pid_t pid, subreaper;

@@ -3,17 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "init/core/guest_spawn.h"
+#include "base/file_io.h"
 
 enum { PIDS_MAX = 65536 };
 
@@ -94,10 +96,9 @@ static bool is_below(const struct proc_list *l, pid_t pid, pid_t root)
 {
 	if (pid == root)
 		return true;
-	for (size_t i = 0; i < l->n; i++) {
+	for (size_t i = 0; i < l->n; i++)
 		if (l->procs[i].pid == pid)
 			return l->procs[i].below;
-	}
 	return false;
 }
 
@@ -124,10 +125,9 @@ static int signal_marked(const struct proc_list *l, int signo)
 {
 	int sent = 0;
 
-	for (size_t i = 0; i < l->n; i++) {
+	for (size_t i = 0; i < l->n; i++)
 		if (l->procs[i].below && kill(l->procs[i].pid, signo) == 0)
 			sent++;
-	}
 	return sent;
 }
 
@@ -185,14 +185,10 @@ void process_tree_kill_strays(bool (*is_known)(pid_t pid))
 
 static long pid_max(void)
 {
-	auto_close int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
-	char text[32];
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	uint64_t max = 32768;
 
-	if (n <= 0)
-		return 32768;
-	text[n] = 0;
-	return strtol(text, NULL, 10);
+	(void)file_number_at(AT_FDCWD, "/proc/sys/kernel/pid_max", "", &max);
+	return (long)max;
 }
 
 /* The kernel assigns pids in order: a new one is the highest, unless the counter wrapped. */
@@ -245,4 +241,115 @@ int process_tree_signal(pid_t root, int signo)
 	}
 	munmap(l, sizeof(*l));
 	return r;
+}
+
+/* ---- the subreaper --------------------------------------------------------------------------- */
+
+static void send_report(int fd, const struct subreaper_report *r)
+{
+	/* Atomic: smaller than PIPE_BUF. */
+	(void)!write(fd, r, sizeof(*r));
+}
+
+/* Stays until the last descendant is gone, so that lodge-init can find them. */
+static void __attribute__((noreturn)) wait_for_descendants(int fd, pid_t main_pid, bool is_worker)
+{
+	struct subreaper_report r = { .kind = SUBREAPER_ENDED, .pid = main_pid };
+
+	for (;;) {
+		pid_t pid = wait4(-1, &r.status, is_worker ? WUNTRACED : 0, &r.usage);
+
+		if (pid < 0 && errno == ECHILD)
+			_exit(0);
+		if (pid != main_pid)
+			continue;
+		if (WIFSTOPPED(r.status)) /* see process_reap() */
+			kill(pid, SIGKILL);
+		else
+			send_report(fd, &r);
+	}
+}
+
+static void __attribute__((noreturn)) run_subreaper(struct spawn *s, int fd)
+{
+	pid_t pid;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_NAME, "lodge-shim");
+	pid = s->worker ? guest_spawn_worker(s) : guest_spawn_program(s);
+	send_report(fd, &(struct subreaper_report){ .kind = pid < 0 ? SUBREAPER_FAILED
+								    : SUBREAPER_STARTED,
+						    .pid = pid,
+						    .step = s->step,
+						    .error = s->error });
+	if (pid < 0)
+		_exit(1);
+	/* Close the command's pipes: end of file must not wait for this process. */
+	if (fd != 3) {
+		dup3(fd, 3, O_CLOEXEC);
+		fd = 3;
+	}
+	syscall(SYS_close_range, 4, ~0u, 0);
+	wait_for_descendants(fd, pid, s->worker != NULL);
+}
+
+int process_tree_read_report(int fd, struct subreaper_report *ret)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, ret, sizeof(*ret));
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)sizeof(*ret))
+		return 1;
+	return n < 0 && errno == EAGAIN ? 0 : -1;
+}
+
+static pid_t abandon(struct spawn *s, pid_t shim, int fd, int error)
+{
+	process_tree_signal(shim, SIGKILL);
+	kill(shim, SIGKILL);
+	while (waitpid(shim, NULL, 0) < 0 && errno == EINTR)
+		;
+	close(fd);
+	if (!s->error) {
+		s->step = GUEST_SPAWN_STUCK;
+		s->error = error;
+	}
+	return -1;
+}
+
+pid_t process_tree_start(struct spawn *s, pid_t *ret_subreaper, int *ret_fd)
+{
+	struct subreaper_report r;
+	struct pollfd p;
+	int ends[2];
+	pid_t shim;
+
+	s->step = GUEST_SPAWN_CLONE;
+	s->error = 0;
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return s->error = errno, -1;
+	shim = guest_spawn_fork(s->cgroup_fd);
+	if (shim == 0)
+		run_subreaper(s, ends[1]);
+	if (shim < 0)
+		s->error = errno;
+	close(ends[1]);
+	if (shim < 0) {
+		close(ends[0]);
+		return -1;
+	}
+	p = (struct pollfd){ .fd = ends[0], .events = POLLIN };
+	while (poll(&p, 1, 2 * INIT_EXEC_WAIT_MS) < 0 && errno == EINTR)
+		;
+	if (process_tree_read_report(ends[0], &r) != 1)
+		return abandon(s, shim, ends[0], ETIMEDOUT);
+	s->step = r.step;
+	s->error = r.error;
+	if (r.kind != SUBREAPER_STARTED)
+		return abandon(s, shim, ends[0], r.error);
+	*ret_subreaper = shim;
+	*ret_fd = ends[0];
+	return r.pid;
 }

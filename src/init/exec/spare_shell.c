@@ -12,7 +12,6 @@
  * With a variable that changes how bash starts or parses, no spare shell is used. */
 #include "init/exec/spare_shell.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,15 +25,12 @@
 #include "base/clock.h"
 #include "init/exec/process.h"
 #include "init/core/guest_path.h"
-#include "init/exec/output_pump.h"
 #include "init/exec/process_tree.h"
-#include "init/exec/subreaper.h"
-#include "init/exec/process_stdio.h"
-#include "init/exec/simple_command.h"
 
 enum {
 	REQUEST_MAX = 64 * 1024, /* environment, directory and user */
 	TEXT_MAX = 4096,
+	PROGRAM_SIZE = 1024, /* path of the program of a simple command */
 	RETRY_US = 1000 * 1000, /* delay before a spare shell that died is replaced */
 };
 
@@ -55,6 +51,13 @@ static struct {
 	struct process r; /* process, cgroup and pipes, until a record takes them over */
 } spare = { .text_fd = -1 };
 
+static void close_pipes(void)
+{
+	close_autop(&spare.r.out[0].pipe);
+	close_autop(&spare.r.out[1].pipe);
+	exec_cgroup_drop(&spare.r.cgroup);
+}
+
 static void discard(void)
 {
 	if (!spare.ready)
@@ -69,11 +72,7 @@ static void discard(void)
 	if (spare.r.has_subreaper)
 		close(spare.r.subreaper_fd);
 	close(spare.text_fd);
-	for (int i = 0; i < 2; i++) {
-		if (spare.r.out[i].pipe >= 0)
-			close(spare.r.out[i].pipe);
-	}
-	exec_cgroup_drop(&spare.r.cgroup);
+	close_pipes();
 }
 
 static bool affects_bash(const char *env, uint32_t envc)
@@ -84,10 +83,9 @@ static bool affects_bash(const char *env, uint32_t envc)
 					     "BASH_ARGV0=",    "IGNOREEOF=" };
 
 	for (; envc--; env += strlen(env) + 1) {
-		for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		for (size_t i = 0; i < ARRAY_LEN(names); i++)
 			if (!strncmp(env, names[i], strlen(names[i])))
 				return true;
-		}
 	}
 	return false;
 }
@@ -130,7 +128,7 @@ static int start_bash(struct process_args *c, int text_end, struct err *err)
 {
 	static char bash[] = "bash", dash_c[] = "-c";
 	static char *argv[4] = { bash, dash_c };
-	struct process_stdio io;
+	const struct agent_exec m = { .flags = c->m.flags & AGENT_MERGE };
 	struct spawn s = {
 		.cred = &c->user.cred,
 		.argv = argv,
@@ -138,26 +136,15 @@ static int start_bash(struct process_args *c, int text_end, struct err *err)
 		.cwd = c->cwd,
 		.home = c->user.home,
 		.text_fd = text_end,
-		.keep = { -1, -1 },
 		.bash = true,
 	};
 	const char *text = script;
-	int r;
 
 	memcpy(&argv[2], &text, sizeof(text)); /* execve() does not write to it */
-	if (process_stdio_open(&io, &c->user.cred, c->m.flags & AGENT_MERGE, 0, 0, err) < 0)
-		return -1;
-	memcpy(s.stdio, io.child, sizeof(s.stdio));
-	r = process_launch(&spare.r, 'a', &s, err);
-	process_stdio_close_child(&io);
-	for (int i = 0; i < 2; i++) {
-		spare.r.out[i].pipe = io.out[i];
-		if (r < 0 && io.out[i] >= 0)
-			close(io.out[i]);
-	}
-	if (r < 0)
-		exec_cgroup_drop(&spare.r.cgroup);
-	return r;
+	if (process_launch_piped(&spare.r, 'a', &s, &m, err) == 0)
+		return 0;
+	close_pipes();
+	return -1;
 }
 
 void spare_shell_schedule(void)
@@ -187,7 +174,7 @@ void spare_shell_start_if_due(void)
 		return;
 	memset(&spare.r, 0, sizeof(spare.r));
 	spare.r.id = ++spare.count;
-	spare.r.subreaper_fd = -1;
+	spare.r.subreaper_fd = spare.r.out[0].pipe = spare.r.out[1].pipe = -1;
 	if (fcntl(text[1], F_SETFL, O_NONBLOCK) == 0 && start_bash(&c, text[0], &err) == 0) {
 		spare.ready = true;
 		spare.text_fd = text[1];
@@ -202,9 +189,9 @@ void spare_shell_start_if_due(void)
 
 static bool matches(const struct process_args *c)
 {
+	/* The rules of Landlock refer to the files that exist at the start. */
 	const uint32_t shape =
-		AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE |
-		AGENT_LANDLOCK; /* its rules refer to the files that exist at the start */
+		AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE | AGENT_LANDLOCK;
 	struct agent_exec m;
 	struct stat st;
 	const char *env;
@@ -225,13 +212,124 @@ static bool matches(const struct process_args *c)
 	       st.st_dev == spare.cwd_dev && st.st_ino == spare.cwd_ino;
 }
 
+/* ---- texts that are one simple command ------------------------------------------------------- */
+
+/* Builtins and keywords of bash 5.2. A missing one only costs a fork. */
+static const char *const shell_words[] = {
+	".",	    ":",       "[",	  "[[",	    "alias",   "bg",	   "bind",     "break",
+	"builtin",  "caller",  "case",	  "cd",	    "command", "compgen",  "complete", "compopt",
+	"continue", "coproc",  "declare", "dirs",   "disown",  "do",	   "done",     "echo",
+	"elif",	    "else",    "enable",  "esac",   "eval",    "exec",	   "exit",     "export",
+	"false",    "fc",      "fg",	  "fi",	    "for",     "function", "getopts",  "hash",
+	"help",	    "history", "if",	  "in",	    "jobs",    "kill",	   "let",      "local",
+	"logout",   "mapfile", "popd",	  "printf", "pushd",   "pwd",	   "read",     "readarray",
+	"readonly", "return",  "select",  "set",    "shift",   "shopt",	   "source",   "suspend",
+	"test",	    "then",    "time",	  "times",  "trap",    "true",	   "type",     "typeset",
+	"ulimit",   "umask",   "unalias", "unset",  "until",   "wait",	   "while",
+};
+
+static bool is_plain(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c && strchr("_./,:=+@%-", c));
+}
+
+/* The end of a quoted string without expansions, or NULL. */
+static const char *skip_quoted(const char *at)
+{
+	const char *end;
+
+	if (*at == '\'') {
+		end = strchr(at + 1, '\'');
+		return end ? end + 1 : NULL;
+	}
+	for (end = at + 1; *end && *end != '"'; end++)
+		if (*end == '$' || *end == '`' || *end == '\\' || *end == '!')
+			return NULL;
+	return *end ? end + 1 : NULL;
+}
+
+static bool has_only_words(const char *at)
+{
+	while (*at) {
+		if (*at == ' ' || is_plain(*at)) {
+			at++;
+		} else if (*at == '\'' || *at == '"') {
+			at = skip_quoted(at);
+			if (!at)
+				return false;
+		} else {
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool is_program(const char *path)
+{
+	auto_close int fd = -1;
+	struct stat st;
+
+	for (const char *c = path; *c; c++)
+		if (!is_plain(*c))
+			return false;
+	fd = guest_path_openat(AT_FDCWD, path, O_PATH, 0);
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
+}
+
+static bool search_path(const char *name, size_t len, char **envp, char path[PROGRAM_SIZE])
+{
+	const char *dir = guest_spawn_env(envp, "PATH");
+
+	while (dir && *dir) {
+		size_t n = strcspn(dir, ":");
+
+		/* A relative directory depends on the working directory of the shell. */
+		if (dir[0] != '/' || n + len + 2 > PROGRAM_SIZE)
+			return false;
+		memcpy(path, dir, n);
+		path[n] = '/';
+		memcpy(path + n + 1, name, len);
+		path[n + 1 + len] = 0;
+		if (is_program(path))
+			return true;
+		dir += n + (dir[n] == ':');
+	}
+	return false;
+}
+
+/* True only if bash would do nothing with the text but exec one existing program: words of plain
+ * characters and quoted strings without expansions, the first neither builtin nor keyword.
+ * ret: the path of the program, of plain characters too. */
+static bool is_simple_command(const char *text, char **envp, char ret[PROGRAM_SIZE])
+{
+	size_t len = 0;
+
+	text += strspn(text, " ");
+	while (is_plain(text[len]) && text[len] != '=' && text[len] != '%')
+		len++;
+	if (!len || len >= PROGRAM_SIZE || text[0] == '-' || (text[len] && text[len] != ' ') ||
+	    !has_only_words(text + len))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(shell_words); i++)
+		if (strlen(shell_words[i]) == len && !memcmp(shell_words[i], text, len))
+			return false;
+	if (!memchr(text, '/', len))
+		return search_path(text, len, envp, ret);
+	memcpy(ret, text, len);
+	ret[len] = 0;
+	return ret[0] == '/' && is_program(ret);
+}
+
+/* ---- handing over ---------------------------------------------------------------------------- */
+
 static bool send_text(const struct process_args *c)
 {
-	char before[SIMPLE_COMMAND_PATH_SIZE + 16], program[SIMPLE_COMMAND_PATH_SIZE];
+	char before[PROGRAM_SIZE + 16], program[PROGRAM_SIZE];
 	struct iovec iov[2] = { { before, 0 }, { .iov_len = strlen(c->strings) + 1 } };
 
 	/* bash sets `_` to the path it found the program at; its exec builtin does not. */
-	if (simple_command_parse(c->strings, c->envp, program))
+	if (is_simple_command(c->strings, c->envp, program))
 		iov[0].iov_len = (size_t)snprintf(before, sizeof(before), "_=%s exec ", program);
 	memcpy(&iov[1].iov_base, &c->strings, sizeof(c->strings));
 	return writev(spare.text_fd, iov, 2) == (ssize_t)(iov[0].iov_len + iov[1].iov_len);

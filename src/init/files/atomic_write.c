@@ -32,19 +32,17 @@ static struct temp temps[INIT_TEMPS_MAX];
 
 static struct temp *find_free(void)
 {
-	for (int i = 0; i < INIT_TEMPS_MAX; i++) {
+	for (int i = 0; i < INIT_TEMPS_MAX; i++)
 		if (!temps[i].used)
 			return &temps[i];
-	}
 	return NULL;
 }
 
 static struct temp *find_temp(uint8_t conn, uint64_t token)
 {
-	for (int i = 0; i < INIT_TEMPS_MAX; i++) {
+	for (int i = 0; i < INIT_TEMPS_MAX; i++)
 		if (temps[i].used && temps[i].token == token && temps[i].conn == conn)
 			return &temps[i];
-	}
 	return NULL;
 }
 
@@ -107,21 +105,16 @@ static int check_space(int fd, uint64_t want)
 	return want / (uint64_t)fs.f_bsize > fs.f_bavail ? -ENOSPC : 0;
 }
 
-static void remove_temp(struct temp *t)
+/* Also removes the file, unless it has been renamed. */
+static void end_temp(struct temp *t)
 {
-	int r = passwd_impersonate(&t->cred);
-
-	if (r == 0)
-		unlinkat(t->dir, t->temp_name, 0);
-	passwd_revert();
-}
-
-static void free_temp(struct temp *t)
-{
-	if (t->fd >= 0)
-		close(t->fd);
-	if (t->dir >= 0)
-		close(t->dir);
+	if (t->used && t->temp_name[0]) {
+		if (passwd_impersonate(&t->cred) == 0)
+			unlinkat(t->dir, t->temp_name, 0);
+		passwd_revert();
+	}
+	close_autop(&t->fd);
+	close_autop(&t->dir);
 	t->used = false;
 }
 
@@ -146,21 +139,19 @@ int atomic_write_open(uint8_t conn, const struct cred *cred, int base, const cha
 		      struct guest_file_reply *ret)
 {
 	struct temp *t = find_free();
-	struct parent_dir w = { .dir = -1 };
+	auto_fini(parent_dir_fini) struct parent_dir w = { .dir = -1 };
 	mode_t mode;
 	int r;
 
 	if (!t)
 		return -EMFILE;
 	r = find_target(&w, base, path, m, &mode, ret_kind);
-	if (r == 0) {
-		*t = (struct temp){ .conn = conn, .cred = *cred, .dir = -1, .fd = -1 };
-		memcpy(t->name, w.name, sizeof(t->name));
-		t->noreplace = (m->flags & AGENT_NOREPLACE) != 0;
-		r = open_for_sync(t, w.dir);
-	}
-	if (w.dir >= 0)
-		close(w.dir);
+	if (r < 0)
+		return r;
+	*t = (struct temp){ .conn = conn, .cred = *cred, .dir = -1, .fd = -1 };
+	memcpy(t->name, w.name, sizeof(t->name));
+	t->noreplace = (m->flags & AGENT_NOREPLACE) != 0;
+	r = open_for_sync(t, w.dir);
 	if (r < 0)
 		return r;
 	if (m->mode)
@@ -174,7 +165,7 @@ int atomic_write_open(uint8_t conn, const struct cred *cred, int base, const cha
 		r = r < 0 ? r : -errno;
 		if (t->fd >= 0)
 			unlinkat(t->dir, t->temp_name, 0);
-		free_temp(t);
+		end_temp(t);
 		return r;
 	}
 	t->used = true;
@@ -201,39 +192,23 @@ static int rename_synced(struct temp *t)
 	return (t->can_sync ? fsync(t->dir) : syncfs(t->fd)) < 0 ? -errno : 0;
 }
 
-int atomic_write_commit(uint8_t conn, uint64_t token, struct err *err)
+int atomic_write_end(uint8_t conn, uint64_t token, bool commit, struct err *err)
 {
 	struct temp *t = find_temp(conn, token);
-	char name[NAME_MAX + 1];
 	int r;
 
 	if (!t)
 		return err_set(err, ERR_NOT_FOUND, "no such write: already committed or aborted");
-	r = rename_synced(t);
-	memcpy(name, t->name, sizeof(name));
-	if (r < 0 && t->temp_name[0])
-		remove_temp(t);
-	free_temp(t);
-	return r < 0 ? err_sys(err, -r, "%.160s", name) : 0;
-}
-
-int atomic_write_abort(uint8_t conn, uint64_t token, struct err *err)
-{
-	struct temp *t = find_temp(conn, token);
-
-	if (!t)
-		return err_set(err, ERR_NOT_FOUND, "no such write: already committed or aborted");
-	remove_temp(t);
-	free_temp(t);
-	return 0;
+	r = commit ? rename_synced(t) : 0;
+	if (r < 0)
+		err_sys(err, -r, "%.160s", t->name);
+	end_temp(t);
+	return r < 0 ? -1 : 0;
 }
 
 void atomic_write_forget_conn(uint8_t conn)
 {
-	for (int i = 0; i < INIT_TEMPS_MAX; i++) {
-		if (temps[i].used && temps[i].conn == conn) {
-			remove_temp(&temps[i]);
-			free_temp(&temps[i]);
-		}
-	}
+	for (int i = 0; i < INIT_TEMPS_MAX; i++)
+		if (temps[i].used && temps[i].conn == conn)
+			end_temp(&temps[i]);
 }

@@ -10,8 +10,8 @@
 int atomic_write_open(uint8_t conn, const struct cred *cred, int base, const char *path,
 		      const struct agent_file *m, const char **ret_kind,
 		      struct guest_file_reply *ret);
-int atomic_write_commit(uint8_t conn, uint64_t token, struct err *err);
-int atomic_write_abort(uint8_t conn, uint64_t token, struct err *err);
+/* Replaces the target, or aborts. */
+int atomic_write_end(uint8_t conn, uint64_t token, bool commit, struct err *err);
 /* Aborts the unfinished writes of a closed connection. */
 void atomic_write_forget_conn(uint8_t conn);
 

@@ -5,21 +5,14 @@
 #define LODGE_INIT_FILES_FILE_JOB_OP_H
 
 #include <limits.h>
-#include <stdio.h>
 
 #include "init/core/init_state.h"
 
 enum {
 	FILE_JOB_FD = 3, /* the job's input or output */
-	FILE_JOB_ERROR_FD, /* takes a struct file_job_error */
+	FILE_JOB_ERROR_FD, /* takes a struct err */
 	FILE_JOB_DEPTH_MAX = 256, /* nested directories */
 	FILE_JOB_PATH_SIZE = FILE_JOB_DEPTH_MAX * (NAME_MAX + 1),
-};
-
-struct file_job_error {
-	int32_t sys;
-	uint32_t code;
-	char msg[256];
 };
 
 struct file_job {

@@ -28,6 +28,7 @@ struct file_op {
 	struct passwd_user user;
 	int base; /* start of relative paths */
 	const char *path, *path2;
+	const char *subject, *kind; /* for an error: its path; if that is of a wrong kind, which */
 	uint8_t conn;
 	struct guest_file_reply *ret;
 };
@@ -41,11 +42,9 @@ static int fail(struct err *err, int error, const char *path, const char *kind)
 	return err_sys(err, error, "%.160s", path);
 }
 
-static int op_open(struct file_op *o, struct err *err)
+static int op_open(struct file_op *o)
 {
 	const uint32_t f = o->m.flags;
-	struct parent_dir w;
-	const char *kind;
 	int flags, fd;
 
 	flags = f & AGENT_WRITE ? (f & AGENT_READ ? O_RDWR : O_WRONLY) : O_RDONLY;
@@ -53,15 +52,15 @@ static int op_open(struct file_op *o, struct err *err)
 		 (f & AGENT_APPEND ? O_APPEND : 0) | (f & AGENT_EXCL ? O_EXCL : 0) |
 		 (f & AGENT_DIR ? O_DIRECTORY : 0) | (f & AGENT_NOFOLLOW ? O_NOFOLLOW : 0);
 	if ((f & AGENT_PARENTS) && (f & AGENT_CREATE)) {
+		auto_fini(parent_dir_fini) struct parent_dir w = { .dir = -1 };
 		int r = parent_dir_find(&w, o->base, o->path, true);
 
 		if (r < 0)
-			return fail(err, -r, o->path, NULL);
-		close(w.dir);
+			return r;
 	}
-	fd = guest_path_open_file(o->base, o->path, flags, o->m.mode ? o->m.mode : 0644, &kind);
+	fd = guest_path_open_file(o->base, o->path, flags, o->m.mode ? o->m.mode : 0644, &o->kind);
 	if (fd < 0)
-		return fail(err, -fd, o->path, kind);
+		return fd;
 	o->ret->type = AGENT_FD;
 	o->ret->fd = fd;
 	o->ret->token.token = 0;
@@ -95,7 +94,7 @@ static bool in_proc(int fd)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-static int op_stat(struct file_op *o, struct err *err)
+static int op_stat(struct file_op *o)
 {
 	const bool nofollow = (o->m.flags & AGENT_NOFOLLOW) != 0;
 	auto_close int fd =
@@ -104,115 +103,106 @@ static int op_stat(struct file_op *o, struct err *err)
 	ssize_t n;
 
 	if (fd < 0)
-		return fail(err, -fd, o->path, NULL);
+		return fd;
 	if (fstat(fd, &st) < 0)
-		return fail(err, errno, o->path, NULL);
+		return -errno;
 	/* The kernel gives this process access to its own entries in /proc. */
 	if (in_proc(fd) && st.st_ino != PROC_ROOT)
-		return fail(err, EINVAL, o->path, guest_path_in_proc);
+		return o->kind = guest_path_in_proc, -EINVAL;
 	guest_file_fill_stat(&o->ret->st, &st);
 	if (S_ISLNK(st.st_mode)) {
 		n = readlinkat(fd, "", o->ret->target, sizeof(o->ret->target));
 		if (n < 0)
-			return fail(err, errno, o->path, NULL);
+			return -errno;
 		o->ret->st.target_len = (uint32_t)n;
 	}
 	o->ret->type = AGENT_STATR;
 	return 0;
 }
 
-static int op_mkdir(struct file_op *o, struct err *err)
+static int op_mkdir(struct file_op *o)
 {
 	const bool parents = (o->m.flags & AGENT_PARENTS) != 0;
-	struct parent_dir w;
-	struct stat st;
+	auto_fini(parent_dir_fini) struct parent_dir w = { .dir = -1 };
 	int r = parent_dir_find(&w, o->base, o->path, parents);
-	auto_close int dir = r < 0 ? -1 : w.dir;
+	struct stat st;
 
 	if (r < 0)
-		return fail(err, -r, o->path, NULL);
-	if (mkdirat(dir, w.name, o->m.mode ? o->m.mode : 0755) == 0)
+		return r;
+	if (mkdirat(w.dir, w.name, o->m.mode ? o->m.mode : 0755) == 0)
 		return 0;
 	if (errno != EEXIST || !parents)
-		return fail(err, errno, o->path, NULL);
-	if (fstatat(dir, w.name, &st, 0) < 0)
-		return fail(err, EEXIST, o->path, NULL);
-	return S_ISDIR(st.st_mode) ? 0 : fail(err, EINVAL, o->path, guest_path_kind(st.st_mode));
+		return -errno;
+	if (fstatat(w.dir, w.name, &st, 0) < 0)
+		return -EEXIST;
+	return S_ISDIR(st.st_mode) ? 0 : (o->kind = guest_path_kind(st.st_mode), -EINVAL);
 }
 
-static int op_rename(struct file_op *o, struct err *err)
+static int op_rename(struct file_op *o)
 {
-	auto_close int from_dir = -1, to_dir = -1;
-	struct parent_dir from, to;
+	auto_fini(parent_dir_fini) struct parent_dir from = { .dir = -1 }, to = { .dir = -1 };
 	int r = parent_dir_find(&from, o->base, o->path, false);
 
 	if (r < 0)
-		return fail(err, -r, o->path, NULL);
-	from_dir = from.dir;
+		return r;
+	o->subject = o->path2;
 	r = parent_dir_find(&to, o->base, o->path2, (o->m.flags & AGENT_PARENTS) != 0);
 	if (r < 0)
-		return fail(err, -r, o->path2, NULL);
-	to_dir = to.dir;
-	r = parent_dir_rename(from_dir, from.name, to_dir, to.name, o->m.flags & AGENT_NOREPLACE);
-	if (r < 0)
-		return fail(err, -r, r == -ENOENT ? o->path : o->path2, NULL);
-	return 0;
+		return r;
+	r = parent_dir_rename(from.dir, from.name, to.dir, to.name, o->m.flags & AGENT_NOREPLACE);
+	if (r == -ENOENT)
+		o->subject = o->path;
+	return r;
 }
 
-static int op_remove(struct file_op *o, struct err *err)
+static int op_remove(struct file_op *o)
 {
-	struct parent_dir w;
+	auto_fini(parent_dir_fini) struct parent_dir w = { .dir = -1 };
 	int r = parent_dir_find(&w, o->base, o->path, false);
-	auto_close int dir = r < 0 ? -1 : w.dir;
 
 	if (r < 0)
-		return fail(err, -r, o->path, NULL);
-	if (unlinkat(dir, w.name, 0) == 0)
+		return r;
+	if (unlinkat(w.dir, w.name, 0) == 0)
 		return 0;
-	if ((errno == EISDIR || errno == EPERM) && unlinkat(dir, w.name, AT_REMOVEDIR) == 0)
+	if ((errno == EISDIR || errno == EPERM) && unlinkat(w.dir, w.name, AT_REMOVEDIR) == 0)
 		return 0;
-	return fail(err, errno, o->path, NULL);
+	return -errno;
 }
 
-static int op_symlink(struct file_op *o, struct err *err)
+static int op_symlink(struct file_op *o)
 {
 	const char *target = o->path, *path = o->path2;
-	struct parent_dir w;
+	auto_fini(parent_dir_fini) struct parent_dir w = { .dir = -1 };
 	int r = parent_dir_find(&w, o->base, path, (o->m.flags & AGENT_PARENTS) != 0);
-	auto_close int dir = r < 0 ? -1 : w.dir;
 
-	if (r < 0)
-		return fail(err, -r, path, NULL);
-	return symlinkat(target, dir, w.name) < 0 ? fail(err, errno, path, NULL) : 0;
+	o->subject = path;
+	return r < 0 ? r : symlinkat(target, w.dir, w.name) < 0 ? -errno : 0;
 }
 
 /* By descriptor, so that it changes the file that was resolved. */
-static int op_chmod(struct file_op *o, struct err *err)
+static int op_chmod(struct file_op *o)
 {
 	auto_close int fd = guest_path_openat(o->base, o->path, O_PATH, 0);
 	char self[32];
 
 	if (fd < 0)
-		return fail(err, -fd, o->path, NULL);
+		return fd;
 	if (in_proc(fd))
-		return fail(err, EPERM, o->path, NULL);
+		return -EPERM;
 	if (syscall(SYS_fchmodat2, fd, "", o->m.mode, AT_EMPTY_PATH) == 0)
 		return 0;
 	if (errno != ENOSYS && errno != EPERM)
-		return fail(err, errno, o->path, NULL);
+		return -errno;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	return chmod(self, o->m.mode) < 0 ? fail(err, errno, o->path, NULL) : 0;
+	return chmod(self, o->m.mode) < 0 ? -errno : 0;
 }
 
-static int op_temp(struct file_op *o, struct err *err)
+static int op_temp(struct file_op *o)
 {
-	const char *kind = NULL;
-	int r = atomic_write_open(o->conn, &o->user.cred, o->base, o->path, &o->m, &kind, o->ret);
-
-	return r < 0 ? fail(err, -r, o->path, kind) : 0;
+	return atomic_write_open(o->conn, &o->user.cred, o->base, o->path, &o->m, &o->kind, o->ret);
 }
 
-typedef int file_op_fn(struct file_op *o, struct err *err);
+typedef int file_op_fn(struct file_op *o); /* 0 or -errno */
 
 /* One entry per row of AGENT_FILE_REQUESTS: a row without its op_*() does not compile. */
 static file_op_fn *const ops[] = {
@@ -231,15 +221,18 @@ static bool needs_home(const struct file_op *o, uint32_t type)
 static int run_as_user(uint32_t type, struct file_op *o, struct err *err)
 {
 	auto_close int home = -1;
+	int r;
 
 	o->base = AT_FDCWD;
+	o->subject = o->path;
 	if (needs_home(o, type)) {
 		home = guest_path_openat(AT_FDCWD, o->user.home, O_PATH | O_DIRECTORY, 0);
 		if (home < 0)
 			return fail(err, -home, o->user.home, NULL);
 		o->base = home;
 	}
-	return ops[type](o, err);
+	r = ops[type](o);
+	return r < 0 ? fail(err, -r, o->subject, o->kind) : 0;
 }
 
 int guest_file_request(uint8_t conn, uint32_t type, const void *msg, size_t len,

@@ -57,6 +57,11 @@ int parent_dir_open(int base, const char *path, bool make)
 	return fd == -ENOENT && make ? make_dirs(base, path) : fd;
 }
 
+void parent_dir_fini(struct parent_dir *w)
+{
+	close_autop(&w->dir);
+}
+
 int parent_dir_find(struct parent_dir *w, int base, const char *path, bool make)
 {
 	size_t end = strlen(path), start, n;

@@ -5,13 +5,13 @@
 
 #include <limits.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 struct parent_dir {
-	int dir; /* owned by the caller */
+	int dir; /* -1: none */
 	char name[NAME_MAX + 1];
 };
 
+void parent_dir_fini(struct parent_dir *w);
 /* 0 or -errno. The name is never "", "." or "..". `make` creates missing directories, mode 0755. */
 int parent_dir_find(struct parent_dir *w, int base, const char *path, bool make);
 /* Opens a directory by path; `make` creates it. Descriptor (O_PATH) or -errno. */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,14 +106,12 @@ int remove_job_tree(int dir, const char *name)
 
 int remove_job_run(const struct file_job *j, struct err *err)
 {
-	struct parent_dir w = { .dir = -1 };
+	auto_fini(parent_dir_fini) struct parent_dir w = { .dir = -1 };
 	int r = parent_dir_find(&w, AT_FDCWD, j->path, false);
 
 	if (r == -ENOENT && j->path[0])
 		return 0;
-	if (r == 0) {
+	if (r == 0)
 		r = remove_job_tree(w.dir, w.name);
-		close(w.dir);
-	}
 	return r < 0 ? err_sys(err, -r, "%.160s", j->path) : 0;
 }

@@ -52,6 +52,12 @@ ssize_t tar_read(struct tar_source *s, void *buf, size_t size, struct err *err)
 	return (ssize_t)want;
 }
 
+static void begin_content(struct tar_source *s, uint64_t size)
+{
+	s->left = size;
+	s->pad = (uint32_t)(-size & (PAX_BLOCK - 1));
+}
+
 static int skip_rest(struct tar_source *s, struct err *err)
 {
 	char sink[8 * PAX_BLOCK];
@@ -88,10 +94,9 @@ static bool number(const char *field, size_t n, uint64_t *ret)
 		v = v << 3 | (uint64_t)(field[i] - '0');
 		digits = true;
 	}
-	for (; i < n; i++) {
+	for (; i < n; i++)
 		if (field[i] != ' ' && field[i] != 0)
 			return false;
-	}
 	*ret = v;
 	return digits || v == 0;
 }
@@ -141,8 +146,7 @@ static int parse_header(const struct pax_header *h, struct tar_entry *e, struct 
 	e->mode = mode & 07777;
 	e->uid = (uint32_t)uid;
 	e->gid = (uint32_t)gid;
-	e->mtime = (int64_t)mtime;
-	e->mtime_ns = 0;
+	e->mtime = (struct timespec){ .tv_sec = (time_t)mtime };
 	e->type = (char)(h->type && h->type != '7' ? h->type : '0');
 	e->extra_len = 0;
 	/* The GNU format uses the bytes of the ustar prefix for other fields. */
@@ -184,10 +188,10 @@ static bool is_key(const struct tar_record *r, const char *key)
 	return r->key_len == strlen(key) && !memcmp(r->key, key, r->key_len);
 }
 
-static bool decimal(const struct tar_record *r, uint64_t *ret, uint32_t *ret_ns)
+static bool decimal(const struct tar_record *r, uint64_t *ret, long *ret_ns)
 {
+	long ns = 0, unit = 100000000;
 	uint64_t v = 0;
-	uint32_t ns = 0, unit = 100000000;
 	size_t i = 0;
 
 	for (; i < r->value_len && r->value[i] >= '0' && r->value[i] <= '9'; i++) {
@@ -199,7 +203,7 @@ static bool decimal(const struct tar_record *r, uint64_t *ret, uint32_t *ret_ns)
 		return false;
 	if (i < r->value_len && r->value[i] == '.' && ret_ns) {
 		for (i++; i < r->value_len && r->value[i] >= '0' && r->value[i] <= '9'; i++) {
-			ns += (uint32_t)(r->value[i] - '0') * unit;
+			ns += (r->value[i] - '0') * unit;
 			unit /= 10;
 		}
 	}
@@ -232,11 +236,8 @@ static bool apply_record(const struct tar_record *r, struct tar_entry *e)
 		return decimal(r, &e->size, NULL) && e->size <= INT64_MAX / 2;
 	if (is_key(r, "mtime")) {
 		if (r->value_len && r->value[0] == '-')
-			return e->mtime = 0, true; /* before 1970: use 0 */
-		if (!decimal(r, &v, &e->mtime_ns))
-			return false;
-		e->mtime = (int64_t)v;
-		return true;
+			return e->mtime.tv_sec = 0, true; /* before 1970: use 0 */
+		return decimal(r, &v, &e->mtime.tv_nsec) && (e->mtime.tv_sec = (time_t)v, true);
 	}
 	if (is_key(r, "uid"))
 		return decimal(r, &v, NULL) && (e->uid = (uint32_t)v, v <= UINT32_MAX);
@@ -293,8 +294,7 @@ static int read_before(struct tar_source *s, const struct tar_entry *e, struct b
 		if (e->size > PAX_EXTRA_MAX)
 			return err_set(err, ERR_LIMIT,
 				       "archive has a pax header larger than 256 KiB");
-		if (e->type ==
-		    'g') /* global defaults: no record that is used here occurs in them */
+		if (e->type == 'g') /* global defaults: they have no record that is used here */
 			return 1;
 		if (tar_read(s, s->extra, (size_t)e->size, err) < 0)
 			return -1;
@@ -349,8 +349,7 @@ static int use_before(struct tar_source *s, const struct before *b, struct tar_e
 		return -1;
 	if (is_old_dir(e))
 		e->type = '5';
-	s->left = e->size;
-	s->pad = (uint32_t)(-e->size & (PAX_BLOCK - 1));
+	begin_content(s, e->size);
 	if (e->type != '0' && e->size)
 		return err_set(err, ERR_INVALID, "%.160s: only regular files can have content",
 			       e->path);
@@ -372,13 +371,10 @@ int tar_next(struct tar_source *s, struct tar_entry *e, struct err *err)
 			return read_end(s, err);
 		if (parse_header(&h, e, err) < 0)
 			return -1;
-		s->left = e->size;
-		s->pad = (uint32_t)(-e->size & (PAX_BLOCK - 1));
+		begin_content(s, e->size);
 		r = read_before(s, e, &b, err);
-		if (r < 0)
-			return -1;
-		if (r == 0)
-			return use_before(s, &b, e, err);
+		if (r <= 0)
+			return r < 0 ? -1 : use_before(s, &b, e, err);
 	}
 	return err_set(err, ERR_INVALID, "invalid archive: extended header without a member");
 }

@@ -10,16 +10,13 @@
 #include "base/pax.h"
 #include "init/core/init_state.h"
 
-enum {
-	TAR_AFTER_MAX = 64 << 20, /* padding after the end marker */
-};
+enum { TAR_AFTER_MAX = 64 << 20 }; /* padding after the end marker */
 
 struct tar_entry {
 	char type; /* '0' file, '1' hard link, '2' symlink, '5' directory, others unchanged */
 	uint32_t mode, uid, gid;
 	uint64_t size;
-	int64_t mtime;
-	uint32_t mtime_ns;
+	struct timespec mtime;
 	char path[AGENT_PATH_MAX], link[AGENT_PATH_MAX];
 	size_t extra_len; /* pax records, for the extended attributes in them */
 };

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/file_io.h"
 #include "init/files/tar_head.h"
 #include "init/files/dir_walk.h"
 #include "init/files/parent_dir.h"
@@ -24,8 +25,7 @@ enum { DIR_ATTRS_MAX = 64 << 20, TRIES_MAX = 10000 };
 struct dir_attrs {
 	struct dir_attrs *next;
 	uint32_t mode;
-	int64_t mtime;
-	uint32_t mtime_ns;
+	struct timespec mtime;
 	char path[];
 };
 
@@ -33,8 +33,7 @@ struct unpack {
 	const struct tar_options *o;
 	struct tar_source src;
 	int root;
-	int parent; /* cached with its path, because the next entry is often in the same directory
-		     */
+	int parent; /* cached with its path: the next entry is often in the same directory */
 	char parent_path[AGENT_PATH_MAX];
 	uint64_t bytes, entries;
 	size_t dir_attrs_bytes;
@@ -118,16 +117,20 @@ static int open_below(struct unpack *u, int dir, const char *name, const char *w
 	return fd < 0 ? -errno : fd;
 }
 
-/* The directory of `path`. Creates missing directories, goes by descriptor and follows no link. */
-static int open_parent(struct unpack *u, const char *path, const char **ret_name)
+static const char *last_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	auto_close int dir = -1;
-	char whole[AGENT_PATH_MAX];
-	size_t len = slash ? (size_t)(slash - path) : 0, at = 0;
 
-	*ret_name = slash ? slash + 1 : path;
-	dir = openat(u->root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return slash ? slash + 1 : path;
+}
+
+/* The directory of `path`. Creates missing directories, goes by descriptor and follows no link. */
+static int open_parent(struct unpack *u, const char *path)
+{
+	auto_close int dir = openat(u->root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	size_t len = (size_t)(last_name(path) - path), at = 0;
+	char whole[AGENT_PATH_MAX];
+
 	if (dir < 0)
 		return -errno;
 	memcpy(whole, path, len);
@@ -150,18 +153,14 @@ static int open_parent(struct unpack *u, const char *path, const char **ret_name
 }
 
 /* Valid until the next call. */
-static int parent_of(struct unpack *u, const char *path, const char **ret_name)
+static int parent_of(struct unpack *u, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	size_t n = slash ? (size_t)(slash - path) : 0;
+	size_t n = (size_t)(last_name(path) - path);
 
-	if (u->parent >= 0 && strlen(u->parent_path) == n && !memcmp(u->parent_path, path, n)) {
-		*ret_name = slash ? slash + 1 : path;
+	if (u->parent >= 0 && strlen(u->parent_path) == n && !memcmp(u->parent_path, path, n))
 		return u->parent;
-	}
-	if (u->parent >= 0)
-		close(u->parent);
-	u->parent = open_parent(u, path, ret_name);
+	close_autop(&u->parent);
+	u->parent = open_parent(u, path);
 	memcpy(u->parent_path, path, n);
 	u->parent_path[n] = 0;
 	return u->parent;
@@ -182,8 +181,8 @@ static void set_xattrs(const struct unpack *u, int fd)
 			continue;
 		memcpy(name, r.key + prefix, n);
 		name[n] = 0;
-		fsetxattr(fd, name, r.value, r.value_len,
-			  0); /* best effort: the file system may not support them */
+		/* Best effort: the file system may not support them. */
+		fsetxattr(fd, name, r.value, r.value_len, 0);
 	}
 }
 
@@ -192,23 +191,34 @@ static uint32_t mode_of(const struct unpack *u)
 	return u->e.mode & (u->o->owners ? 07777 : 0777);
 }
 
-static int set_owner(const struct unpack *u, int dir, const char *name)
+static int set_owner(const struct unpack *u, int dir, const char *name, struct err *err)
 {
-	if (!u->o->owners)
+	if (!u->o->owners || fchownat(dir, name, u->e.uid, u->e.gid, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
-	return fchownat(dir, name, u->e.uid, u->e.gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	return fail(err, errno, u->e.path);
+}
+
+static void set_mtime(const struct unpack *u, int dir, const char *name)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, u->e.mtime };
+
+	utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
 }
 
 /* Removes what is in the way of an entry that is not a directory. */
-static int remove_existing(const struct unpack *u, int dir, const char *name)
+static int remove_existing(const struct unpack *u, int dir, const char *name, struct err *err)
 {
+	int r;
+
 	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
-		return -errno;
-	if (u->o->oci)
-		return remove_job_tree(dir, name);
-	return unlinkat(dir, name, AT_REMOVEDIR) == 0 ? 0 : -errno;
+		r = -errno;
+	else if (u->o->oci)
+		r = remove_job_tree(dir, name);
+	else
+		r = unlinkat(dir, name, AT_REMOVEDIR) == 0 ? 0 : -errno;
+	return r < 0 ? fail(err, -r, u->e.path) : 0;
 }
 
 static int fail_too_large(const struct unpack *u, struct err *err)
@@ -222,31 +232,26 @@ static int fail_too_large(const struct unpack *u, struct err *err)
 static int copy_content(struct unpack *u, int fd, struct err *err)
 {
 	ssize_t n;
+	int r;
 
 	while ((n = tar_read(&u->src, u->buf, sizeof(u->buf), err)) > 0) {
 		u->bytes += (uint64_t)n;
 		if (u->o->max_bytes && u->bytes > u->o->max_bytes)
 			return fail_too_large(u, err);
-		for (ssize_t at = 0; at < n;) {
-			ssize_t w = write(fd, u->buf + at, (size_t)(n - at));
-
-			if (w < 0 && errno != EINTR)
-				return fail(err, errno, u->e.path);
-			at += w > 0 ? w : 0;
-		}
+		r = file_write_all(fd, u->buf, (size_t)n);
+		if (r < 0)
+			return fail(err, -r, u->e.path);
 	}
 	return n < 0 ? -1 : 0;
 }
 
 static int put_file(struct unpack *u, int dir, const char *name, struct err *err)
 {
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, u->e.mtime };
 	auto_close int fd = -1;
-	int r = remove_existing(u, dir, name);
 
-	if (r < 0)
-		return fail(err, -r, u->e.path);
+	if (remove_existing(u, dir, name, err) < 0)
+		return -1;
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return fail(err, errno, u->e.path);
@@ -273,7 +278,7 @@ static int defer_dir_attrs(struct unpack *u, struct err *err)
 	l = malloc(sizeof(*l) + n);
 	if (!l)
 		return err_sys(err, ENOMEM, "%.160s", u->e.path);
-	*l = (struct dir_attrs){ u->dir_attrs, mode_of(u), u->e.mtime, u->e.mtime_ns };
+	*l = (struct dir_attrs){ u->dir_attrs, mode_of(u), u->e.mtime };
 	memcpy(l->path, u->e.path, n);
 	u->dir_attrs = l;
 	return 0;
@@ -283,17 +288,13 @@ static int put_dir(struct unpack *u, int dir, const char *name, struct err *err)
 {
 	auto_close int fd = -1;
 	struct stat st;
-	int r;
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode)) {
-		if (unlinkat(dir, name, 0) < 0)
-			return fail(err, errno, u->e.path);
-	}
-	if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+	if ((fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) &&
+	     unlinkat(dir, name, 0) < 0) ||
+	    (mkdirat(dir, name, 0700) < 0 && errno != EEXIST))
 		return fail(err, errno, u->e.path);
-	r = set_owner(u, dir, name);
-	if (r < 0)
-		return fail(err, -r, u->e.path);
+	if (set_owner(u, dir, name, err) < 0)
+		return -1;
 	fd = dir_walk_open(dir, name);
 	if (fd >= 0) {
 		set_xattrs(u, fd);
@@ -304,28 +305,21 @@ static int put_dir(struct unpack *u, int dir, const char *name, struct err *err)
 
 static int put_symlink(struct unpack *u, int dir, const char *name, struct err *err)
 {
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
-	int r = remove_existing(u, dir, name);
-
-	if (r < 0)
-		return fail(err, -r, u->e.path);
+	if (remove_existing(u, dir, name, err) < 0)
+		return -1;
 	if (!u->e.link[0])
 		return err_set(err, ERR_INVALID, "%.160s: link without a target", u->e.path);
 	if (symlinkat(u->e.link, dir, name) < 0)
 		return fail(err, errno, u->e.path);
-	r = set_owner(u, dir, name);
-	if (r < 0)
-		return fail(err, -r, u->e.path);
-	utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
+	if (set_owner(u, dir, name, err) < 0)
+		return -1;
+	set_mtime(u, dir, name);
 	return 0;
 }
 
 static int put_hardlink(struct unpack *u, int dir, const char *name, struct err *err)
 {
 	auto_close int target_dir = -1;
-	const char *target;
-	int r;
 
 	if (clean_path(u->e.link, "link to", err) < 0)
 		return -1;
@@ -333,13 +327,12 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 		return err_set(err, ERR_INVALID, "%.160s: link without a target", u->e.path);
 	if (!strcmp(u->e.link, u->e.path))
 		return 0;
-	target_dir = open_parent(u, u->e.link, &target);
+	target_dir = open_parent(u, u->e.link);
 	if (target_dir < 0)
 		return fail(err, -target_dir, u->e.link);
-	r = remove_existing(u, dir, name);
-	if (r < 0)
-		return fail(err, -r, u->e.path);
-	if (linkat(target_dir, target, dir, name, 0) == 0)
+	if (remove_existing(u, dir, name, err) < 0)
+		return -1;
+	if (linkat(target_dir, last_name(u->e.link), dir, name, 0) == 0)
 		return 0;
 	if (errno == ENOENT)
 		return err_set(err, ERR_INVALID, "%.100s: hard link to missing file %.100s",
@@ -349,20 +342,15 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 
 static int put_fifo(struct unpack *u, int dir, const char *name, struct err *err)
 {
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
-	int r = remove_existing(u, dir, name);
-
-	if (r < 0)
-		return fail(err, -r, u->e.path);
+	if (remove_existing(u, dir, name, err) < 0)
+		return -1;
 	if (mkfifoat(dir, name, 0600) < 0)
 		return fail(err, errno, u->e.path);
-	r = set_owner(u, dir, name);
-	if (r < 0)
-		return fail(err, -r, u->e.path);
+	if (set_owner(u, dir, name, err) < 0)
+		return -1;
 	if (fchmodat(dir, name, mode_of(u), 0) < 0)
 		return fail(err, errno, u->e.path);
-	utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
+	set_mtime(u, dir, name);
 	return 0;
 }
 
@@ -407,7 +395,8 @@ static int put_entry(struct unpack *u, struct err *err)
 		return -1;
 	if (!u->e.path[0])
 		return 0;
-	dir = parent_of(u, u->e.path, &name);
+	name = last_name(u->e.path);
+	dir = parent_of(u, u->e.path);
 	if (dir < 0)
 		return fail(err, -dir, u->e.path);
 	if (is_mounted_over(u, dir, name))
@@ -428,8 +417,8 @@ static int put_entry(struct unpack *u, struct err *err)
 	case '6':
 		if (u->o->rootfs)
 			return 0;
-		if (u->e.type == '6' &&
-		    u->o->oci) /* layers of snapshots contain FIFOs that a guest made */
+		/* Layers of snapshots contain FIFOs that a guest made. */
+		if (u->e.type == '6' && u->o->oci)
 			return put_fifo(u, dir, name, err);
 		return err_set(err, ERR_INVALID,
 			       "%.160s: device files and FIFOs are not supported in archives",
@@ -443,14 +432,10 @@ static int put_entry(struct unpack *u, struct err *err)
 static int apply_dir_attrs(struct unpack *u, struct err *err)
 {
 	for (struct dir_attrs *l = u->dir_attrs; l; l = l->next) {
-		struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-					     { .tv_sec = l->mtime, .tv_nsec = l->mtime_ns } };
-		auto_close int dir = -1, fd = -1;
-		const char *name;
+		struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, l->mtime };
+		auto_close int dir = open_parent(u, l->path);
+		auto_close int fd = dir < 0 ? dir : dir_walk_open(dir, last_name(l->path));
 
-		dir = open_parent(u, l->path, &name);
-		if (dir >= 0)
-			fd = dir_walk_open(dir, name);
 		if (fd < 0)
 			continue; /* a later entry replaced it */
 		futimens(fd, times);
@@ -476,30 +461,24 @@ static int unpack_all(struct unpack *u, struct err *err)
 
 int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
 {
-	struct unpack *u = calloc(1, sizeof(*u));
-	int r = -1;
+	auto_free struct unpack *u = calloc(1, sizeof(*u));
+	auto_free char *extra = malloc(PAX_EXTRA_MAX + 1);
+	int r;
 
-	if (u)
-		u->src.extra = malloc(PAX_EXTRA_MAX + 1);
-	if (!u || !u->src.extra) {
-		free(u);
+	if (!u || !extra)
 		return err_sys(err, ENOMEM, "archive");
-	}
 	u->o = o;
-	u->src.fd = fd;
+	u->src = (struct tar_source){ .fd = fd, .extra = extra };
 	u->root = dir;
 	u->parent = -1;
 	r = unpack_all(u, err);
-	if (u->parent >= 0)
-		close(u->parent);
+	close_autop(&u->parent);
 	while (u->dir_attrs) {
 		struct dir_attrs *l = u->dir_attrs;
 
 		u->dir_attrs = l->next;
 		free(l);
 	}
-	free(u->src.extra);
-	free(u);
 	return r;
 }
 

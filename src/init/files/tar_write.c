@@ -62,17 +62,12 @@ static int put_content(int fd, uint64_t size)
 	int r = 0;
 
 	while (left && r == 0) {
-		size_t want = left < sizeof(buf) ? (size_t)left : sizeof(buf);
-		ssize_t n = read(fd, buf, want);
+		ssize_t n = read(fd, buf, left < sizeof(buf) ? (size_t)left : sizeof(buf));
 
 		if (n < 0)
 			return -errno;
-		if (n == 0) {
-			memset(buf, 0, want);
-			n = (ssize_t)want;
-		}
-		r = pax_bytes(&out, buf, (size_t)n);
-		left -= (uint64_t)n;
+		r = n ? pax_bytes(&out, buf, (size_t)n) : pax_zeros(&out, left);
+		left -= n ? (uint64_t)n : left;
 	}
 	return r < 0 ? r : pax_pad(&out, size);
 }
@@ -83,10 +78,9 @@ static const char *seen_before(const struct stat *st)
 	struct seen **bucket = &seen[(st->st_ino ^ st->st_dev) % LINK_BUCKETS], *s;
 	size_t n = strlen(path) + 1;
 
-	for (s = *bucket; s; s = s->next) {
+	for (s = *bucket; s; s = s->next)
 		if (s->ino == st->st_ino && s->dev == st->st_dev)
 			return s->path;
-	}
 	s = malloc(sizeof(*s) + n);
 	if (s) { /* without memory the content is written twice */
 		*s = (struct seen){ *bucket, st->st_dev, st->st_ino };

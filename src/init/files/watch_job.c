@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -58,11 +57,10 @@ static int add_to_table(int wd, const char *at, size_t len)
 	w = malloc(sizeof(*w) + len + 1);
 	if (!w)
 		return -ENOMEM;
-	w->wd = wd;
+	*w = (struct watched){ .wd = wd };
 	memcpy(w->path, at, len);
 	w->path[len] = 0;
-	w->next = table[(unsigned)wd % BUCKETS];
-	table[(unsigned)wd % BUCKETS] = w;
+	*find_watch(wd) = w;
 	return 0;
 }
 
