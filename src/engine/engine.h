@@ -56,6 +56,7 @@ struct engine_opts {
 
 /* Called after each try of engine_start(). */
 typedef void engine_ready_fn(void *arg, const struct err *err, int64_t again_ms);
+void engine_wake_timers(struct engine *e); /* runs the timers now, on their own thread */
 /* Rows written since the engine was opened; reads do not change it. */
 int64_t engine_changes(struct engine *e);
 /* The time that deadlines are compared with: milliseconds since 1970, unaffected by jumps of the

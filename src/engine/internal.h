@@ -27,6 +27,7 @@
 #include "engine/id_generate.h"
 #include "engine/keeper_conn.h"
 #include "engine/scratch.h"
+#include "engine/start_progress.h"
 #include "engine/store_lock.h"
 #include "engine/worker_pool.h"
 #include "sandbox/home_dir.h"
@@ -38,7 +39,6 @@ struct layer_task;
 struct machine;
 struct session;
 struct single_flight;
-struct start_progress;
 
 enum { SESSION_BUCKETS = 4096 };
 
@@ -119,13 +119,11 @@ struct engine {
 	struct timers timers;
 	struct worker_pool workers;
 	struct exec_writes exec_writes;
-	struct start_progress *progress;
+	struct start_progress progress;
 	struct startup startup;
 	struct engine_metrics metrics;
 	struct environment_requests environments;
 	struct layers_state layers;
 };
-
-void engine_wake_timers(struct engine *e); /* runs the timers now */
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/vec.h"
-#include "sandbox/keeper_client.h"
 #include "sandbox/layer_client.h"
 #include "engine/internal.h"
 

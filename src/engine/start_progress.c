@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/start_progress.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/one_line.h"
 #include "engine/internal.h"
-
-struct stage {
-	char session[STORE_ID]; /* "": free, or the engine's own */
-	uint64_t at; /* rises: the smallest is the oldest; 0: nothing was reported */
-	struct progress_state state;
-};
-
-struct start_progress {
-	pthread_mutex_t mutex; /* taken last, like the workers' */
-	uint64_t count;
-	struct stage engine, sessions[ENGINE_STAGES_MAX];
-};
 
 static const char *const names[] = {
 	[PROGRESS_PENDING] = "pending",
@@ -34,30 +20,8 @@ const char *progress_status_name(enum progress_status s)
 	return names[s];
 }
 
-int progress_init(struct engine *e)
-{
-	struct start_progress *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return -ENOMEM;
-	pthread_mutex_init(&p->mutex, NULL);
-	e->progress = p;
-	return 0;
-}
-
-void progress_fini(struct engine *e)
-{
-	struct start_progress *p = e->progress;
-
-	if (!p)
-		return;
-	pthread_mutex_destroy(&p->mutex);
-	free(p);
-	e->progress = NULL;
-}
-
 /* NULL: not known. */
-static struct stage *find(struct start_progress *p, const char *session)
+static struct start_stage *find(struct start_progress *p, const char *session)
 {
 	if (!*session)
 		return p->engine.at ? &p->engine : NULL;
@@ -67,9 +31,9 @@ static struct stage *find(struct start_progress *p, const char *session)
 	return NULL;
 }
 
-static struct stage *get_slot(struct start_progress *p, const char *session)
+static struct start_stage *get_slot(struct start_progress *p, const char *session)
 {
-	struct stage *g = *session ? find(p, session) : &p->engine;
+	struct start_stage *g = *session ? find(p, session) : &p->engine;
 
 	if (g)
 		return g;
@@ -106,15 +70,13 @@ struct progress_state progress_make(struct engine *e, const char *status, const 
 
 void progress_publish(struct engine *e, const char *session, const struct progress_state *now)
 {
-	const char *of = session ? session : "";
-	struct start_progress *p = e->progress;
-	struct stage *g;
+	struct start_progress *p = &e->progress;
+	struct start_stage *g;
 
-	pthread_mutex_lock(&p->mutex);
-	g = get_slot(p, of);
+	MUTEX_GUARD(&p->mutex);
+	g = get_slot(p, session ? session : "");
 	g->at = ++p->count;
 	g->state = *now;
-	pthread_mutex_unlock(&p->mutex);
 }
 
 void progress_report(struct engine *e, const char *session, const char *status, const char *stage,
@@ -127,13 +89,12 @@ void progress_report(struct engine *e, const char *session, const char *status, 
 
 int progress_get(struct engine *e, const char *session, struct progress_state *ret, struct err *err)
 {
-	struct start_progress *p = e->progress;
-	const struct stage *g;
+	const struct start_stage *g;
 
-	pthread_mutex_lock(&p->mutex);
-	g = find(p, session ? session : "");
-	if (g)
-		*ret = g->state;
-	pthread_mutex_unlock(&p->mutex);
-	return g ? 0 : err_set(err, ERR_NOT_FOUND, "no start in progress for this session");
+	MUTEX_GUARD(&e->progress.mutex);
+	g = find(&e->progress, session ? session : "");
+	if (!g)
+		return err_set(err, ERR_NOT_FOUND, "no start in progress for this session");
+	*ret = g->state;
+	return 0;
 }

@@ -4,6 +4,8 @@
 #ifndef LODGE_ENGINE_START_PROGRESS_H
 #define LODGE_ENGINE_START_PROGRESS_H
 
+#include <pthread.h>
+
 #include "engine/engine.h"
 
 enum { ENGINE_STAGES_MAX = 64 }; /* sessions whose progress is kept */
@@ -24,6 +26,18 @@ struct progress_state {
 	int64_t updated; /* milliseconds since 1970 */
 };
 
+struct start_stage {
+	char session[STORE_ID]; /* "": free, or the engine's own */
+	uint64_t at; /* rises: the smallest is the oldest; 0: nothing was reported */
+	struct progress_state state;
+};
+
+struct start_progress {
+	pthread_mutex_t mutex; /* taken last, like the workers' */
+	uint64_t count;
+	struct start_stage engine, sessions[ENGINE_STAGES_MAX];
+};
+
 const char *progress_status_name(enum progress_status s);
 
 /* Of a session, or of the engine with NULL. ERR_NOT_FOUND: nothing was reported, or too long
@@ -34,8 +48,6 @@ int progress_get(struct engine *e, const char *session, struct progress_state *r
 /* Called by whichever thread makes progress. It must not block or call progress_*(). */
 typedef void progress_fn(void *arg, const struct progress_state *now);
 
-int progress_init(struct engine *e); /* 0 or -ENOMEM */
-void progress_fini(struct engine *e);
 void progress_report(struct engine *e, const char *session, const char *status, const char *stage,
 		     const char *message, unsigned step, unsigned total);
 struct progress_state progress_make(struct engine *e, const char *status, const char *stage,

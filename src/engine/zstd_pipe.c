@@ -30,8 +30,7 @@ static int check_blocks(int fd, struct err *err)
 		return err_sys(err, errno, "descriptor %d", fd);
 	if (flags & O_NONBLOCK)
 		return err_set(err, ERR_INVALID,
-			       "the descriptor of an archive must not be "
-			       "non-blocking");
+			       "the descriptor of an archive must not be non-blocking");
 	return 0;
 }
 
@@ -118,8 +117,8 @@ static void choose_error(struct pack *p, bool back, struct err *err)
 		*err = packing;
 }
 
-int zstd_pipe_run(const char *program, bool back, int fd, zstd_pipe_fn *fn, void *arg,
-		  struct err *err)
+int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg,
+		     struct err *err)
 {
 	auto_close int from = -1, to = -1;
 	int *plain = back ? &from : &to, *its = back ? &to : &from, r;
@@ -128,7 +127,7 @@ int zstd_pipe_run(const char *program, bool back, int fd, zstd_pipe_fn *fn, void
 	if (new_pipe(&from, &to, err) < 0)
 		return -1;
 	(void)fcntl(to, F_SETPIPE_SZ, PIPE_SIZE); /* as large as the host allows */
-	if (start(&p, program, back, back ? fd : from, back ? to : fd, err) < 0)
+	if (start(&p, e->opts.zstd_program, back, back ? fd : from, back ? to : fd, err) < 0)
 		return -1;
 	close(steal_fd(its));
 	r = fn(arg, *plain, err);
@@ -136,10 +135,4 @@ int zstd_pipe_run(const char *program, bool back, int fd, zstd_pipe_fn *fn, void
 		choose_error(&p, back, err);
 	close(steal_fd(plain)); /* it waits for the end of its input */
 	return r < 0 ? -1 : end(&p, err);
-}
-
-int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg,
-		     struct err *err)
-{
-	return zstd_pipe_run(e->opts.zstd_program, back, fd, fn, arg, err);
 }

@@ -9,6 +9,7 @@
 #include "exec/command_policy.h"
 #include "shell/shell_tables.h"
 #include "shell/shell_variables.h"
+#include "wire/agent_proto.h"
 
 /* ---- the record ------------------------------------------------------------------------------ */
 

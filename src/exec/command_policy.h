@@ -3,7 +3,7 @@
 #define LODGE_EXEC_COMMAND_POLICY_H
 
 #include "admit/policy.h"
-#include "machine/exec.h"
+#include "exec/exec_start.h"
 
 /* Sets store_policy.commands from a JSON object; NULL: no rules. */
 int policy_set_commands(struct store_policy *p, const char *json, struct err *err);

@@ -6,10 +6,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "machine/exec_record.h"
 #include "exec/exec_handle.h"
-#include "machine/machine_pump.h"
-#include "session/pause.h"
+#include "machine/exec_record.h"
 #include "session/session.h"
 #include "sandbox/guest_exec_log.h"
 
@@ -18,6 +16,12 @@ enum {
 	STDIN_POLL_MIN_MS = 1,
 	STDIN_POLL_MAX_MS = 16,
 };
+
+void exec_close(struct exec_handle *x)
+{
+	if (x)
+		exec_record_close(x);
+}
 
 const char *exec_get_id(const struct exec_handle *x)
 {

@@ -4,12 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "machine/exec_record.h"
-#include "exec/exec_handle.h"
+#include "exec/exec_lookup.h"
 #include "machine/exec_output_file.h"
-#include "machine/machine.h"
 #include "session/session.h"
-#include "sandbox/guest_exec_sync.h"
 #include "sandbox/guest_exec_log.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */

@@ -9,14 +9,11 @@
 
 #include "base/test_hook.h"
 #include "base/json.h"
-#include "admit/policy_rules.h"
 #include "session/user_slot.h"
-#include "machine/exec_record.h"
-#include "exec/exec_handle.h"
+#include "exec/exec_lookup.h"
 #include "session/resume.h"
 #include "machine/exec_output_file.h"
 #include "session/reconcile.h"
-#include "session/session.h"
 #include "exec/command_policy.h"
 
 enum { OUTPUT_DEFAULT = 1 << 20 };
@@ -416,7 +413,7 @@ int exec_start(struct engine *e, const struct caller *caller, const struct sessi
 	       enum session_outcome *ret_outcome, struct err *err)
 {
 	struct exec_launch s = { .caller = caller, .opts = opts };
-	struct user_slot slot = { 0 };
+	struct name_lock slot = { 0 };
 	struct exec_handle *x;
 
 	if (check_opts(opts, err) < 0 || id_generate("exe_", s.id, err) < 0 ||
@@ -426,7 +423,7 @@ int exec_start(struct engine *e, const struct caller *caller, const struct sessi
 			    policy_check_exec(e, &s.n->rec, opts, &s.rules, err) < 0
 		    ? NULL
 		    : launch_exec(&s, err);
-	user_slot_release(&slot);
+	name_unlock(&slot);
 	shell_rules_fini(&s.rules);
 	if (s.used) {
 		x = open_first_use(&s, err);

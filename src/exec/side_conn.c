@@ -11,7 +11,6 @@
 #include "session/user_slot.h"
 #include "session/resume.h"
 #include "machine/machine.h"
-#include "session/session.h"
 #include "exec/side_conn.h"
 
 enum {
@@ -128,7 +127,7 @@ static int try_open(struct engine *e, const struct caller *caller, const struct 
 		    bool resume, struct side_conn *conn, enum session_outcome *outcome,
 		    struct err *err)
 {
-	auto_fini(user_slot_release) struct user_slot slot = { 0 };
+	auto_fini(name_unlock) struct name_lock slot = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 
 	if (session_lock_for_use(e, caller, ref, resume, &n, &slot, err) < 0 ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events and quotas. */
-#include "lib/lib.h"
+#include "lib/lib_convert.h"
+#include "lib/lib_opts.h"
 #include "admit/quota.h"
 
 PUBLIC int lodge_events_since(struct lodge *l, int64_t since, const char *session, uint32_t limit,

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/lib.h"
+#include "lib/lib_convert.h"
 #include "machine/exec.h"
 
 _Static_assert((int)LODGE_STATE_DESTROYING == (int)SESSION_DESTROYING &&
@@ -108,17 +108,13 @@ int lib_put_session(struct store_session *rec, struct lodge_session **ret)
 {
 	struct session_box *b;
 
-	if (!ret) {
-		store_session_fini(rec);
-		return 0;
-	}
-	b = box_new(sizeof(*b) + rec->nbindings * sizeof(b->keys[0]), session_box_fini);
+	b = ret ? box_new(sizeof(*b) + rec->nbindings * sizeof(b->keys[0]), session_box_fini)
+		: NULL;
 	if (!b) {
 		store_session_fini(rec);
-		return -1;
+		return ret ? -1 : 0;
 	}
-	b->rec = *rec;
-	*rec = (struct store_session){ 0 };
+	b->rec = steal_struct(rec);
 	fill_session(b);
 	*ret = &b->pub;
 	return 0;
@@ -128,24 +124,16 @@ int lib_put_session(struct store_session *rec, struct lodge_session **ret)
  * outcome. */
 int lib_put_entered(struct session_enter_result *how, struct lodge_session **ret)
 {
-	struct lodge_session *s;
-
-	if (!ret) {
-		session_enter_result_fini(how);
-		return 0;
-	}
 	if (how->cause.code[0])
 		how->session.cause = how->cause;
-	if (lib_put_session(&how->session, &s) < 0) {
-		session_enter_result_fini(how);
+	if (lib_put_session(&how->session, ret) < 0)
 		return -1;
+	if (ret) {
+		(*ret)->outcome = (enum lodge_outcome)how->outcome;
+		(*ret)->source = (enum lodge_source)how->source;
+		(*ret)->state_lost = how->state_lost;
+		(*ret)->ready_us = how->ready_us;
 	}
-	s->outcome = (enum lodge_outcome)how->outcome;
-	s->source = (enum lodge_source)how->source;
-	s->state_lost = how->state_lost;
-	s->ready_us = how->ready_us;
-	session_enter_result_fini(how);
-	*ret = s;
 	return 0;
 }
 
@@ -212,8 +200,7 @@ int lib_put_exec(struct store_exec *rec, struct lodge_exec_info **ret)
 		store_exec_fini(rec);
 		return -1;
 	}
-	b->rec = *rec;
-	*rec = (struct store_exec){ 0 };
+	b->rec = steal_struct(rec);
 	b->pub = (struct lodge_exec_info){
 		.id = b->rec.id,
 		.session = b->rec.session,
@@ -278,8 +265,7 @@ static int lib_put_event(struct store_event *rec, struct lodge_event **ret)
 		store_event_fini(rec);
 		return -1;
 	}
-	b->rec = *rec;
-	*rec = (struct store_event){ 0 };
+	b->rec = steal_struct(rec);
 	b->pub = (struct lodge_event){ .id = b->rec.id,
 				       .session = b->rec.session,
 				       .kind = b->rec.kind,

@@ -5,7 +5,8 @@
 #include <stdalign.h>
 #include <string.h>
 
-#include "lib/lib.h"
+#include "lib/lib_engine.h"
+#include "lib/lib_opts.h"
 #include "session/capacity.h"
 #include "service/engine_open.h"
 

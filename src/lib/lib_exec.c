@@ -2,8 +2,10 @@
 /* Commands of a session. A struct lodge_exec is the engine's own handle. */
 #include <stdio.h>
 
-#include "lib/lib.h"
-#include "machine/exec.h"
+#include "lib/lib_exec.h"
+#include "lib/lib_convert.h"
+#include "lib/lib_opts.h"
+#include "exec/exec_lookup.h"
 #include "sandbox/guest_exec_sync.h"
 
 _Static_assert((int)LODGE_HIT_FILE == (int)AGENT_HIT_FILE &&

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "lib/lib.h"
+#include "lib/lib_files.h"
+#include "lib/lib_opts.h"
 #include "exec/side_conn.h"
 
 /* One call: its side connection, its user, and the path inside the sandbox. */
@@ -66,6 +67,13 @@ static struct at *at_new(struct lodge *l, const struct lodge_ref *ref, const cha
 	return resolve_path(a, path, a->path) == 0 ? steal_ptr(&a) : NULL;
 }
 
+/* fn(sandbox, user, path, ...) of one call. */
+#define FILES_CALL(l, ref, path, fn, ...)                                                          \
+	({                                                                                         \
+		auto_call(at_free) struct at *a_ = at_new(l, ref, path);                           \
+		a_ ? fn(a_->sb, a_->user, a_->path, __VA_ARGS__) : -1;                             \
+	})
+
 /* ---- content --------------------------------------------------------------------------------- */
 
 static void bytes_fini(void *body)
@@ -96,17 +104,13 @@ PUBLIC int lodge_file_read(struct lodge *l, const struct lodge_ref *ref, const c
 PUBLIC int lodge_file_write(struct lodge *l, const struct lodge_ref *ref, const char *path,
 			    const void *data, size_t len, mode_t mode)
 {
-	auto_call(at_free) struct at *a = at_new(l, ref, path);
-
-	return a ? files_write(a->sb, a->user, a->path, data, len, AGENT_PARENTS, mode, &last) : -1;
+	return FILES_CALL(l, ref, path, files_write, data, len, AGENT_PARENTS, mode, &last);
 }
 
 PUBLIC int lodge_file_append(struct lodge *l, const struct lodge_ref *ref, const char *path,
 			     const void *data, size_t len, mode_t mode)
 {
-	auto_call(at_free) struct at *a = at_new(l, ref, path);
-
-	return a ? files_append(a->sb, a->user, a->path, data, len, mode, &last) : -1;
+	return FILES_CALL(l, ref, path, files_append, data, len, mode, &last);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -222,9 +226,7 @@ PUBLIC int lodge_file_list(struct lodge *l, const struct lodge_ref *ref, const c
 PUBLIC int lodge_file_mkdir(struct lodge *l, const struct lodge_ref *ref, const char *path,
 			    int parents, mode_t mode)
 {
-	auto_call(at_free) struct at *a = at_new(l, ref, path);
-
-	return a ? files_mkdir(a->sb, a->user, a->path, parents, mode, &last) : -1;
+	return FILES_CALL(l, ref, path, files_mkdir, parents, mode, &last);
 }
 
 PUBLIC int lodge_file_rename(struct lodge *l, const struct lodge_ref *ref, const char *from,
@@ -240,16 +242,12 @@ PUBLIC int lodge_file_rename(struct lodge *l, const struct lodge_ref *ref, const
 
 PUBLIC int lodge_file_remove(struct lodge *l, const struct lodge_ref *ref, const char *path)
 {
-	auto_call(at_free) struct at *a = at_new(l, ref, path);
-
-	return a ? files_remove(a->sb, a->user, a->path, &last) : -1;
+	return FILES_CALL(l, ref, path, files_remove, &last);
 }
 
 PUBLIC int lodge_file_remove_tree(struct lodge *l, const struct lodge_ref *ref, const char *path)
 {
-	auto_call(at_free) struct at *a = at_new(l, ref, path);
-
-	return a ? files_remove_tree(a->sb, a->user, a->path, &last) : -1;
+	return FILES_CALL(l, ref, path, files_remove_tree, &last);
 }
 
 PUBLIC int lodge_file_symlink(struct lodge *l, const struct lodge_ref *ref, const char *target,
@@ -265,22 +263,16 @@ PUBLIC int lodge_file_symlink(struct lodge *l, const struct lodge_ref *ref, cons
 PUBLIC int lodge_file_chmod(struct lodge *l, const struct lodge_ref *ref, const char *path,
 			    mode_t mode)
 {
-	auto_call(at_free) struct at *a = at_new(l, ref, path);
-
-	return a ? files_chmod(a->sb, a->user, a->path, mode, &last) : -1;
+	return FILES_CALL(l, ref, path, files_chmod, mode, &last);
 }
 
 PUBLIC int lodge_file_tar_out(struct lodge *l, const struct lodge_ref *ref, const char *path,
 			      int fd)
 {
-	auto_call(at_free) struct at *a = at_new(l, ref, path);
-
-	return a ? files_tar_out(a->sb, a->user, a->path, fd, &last) : -1;
+	return FILES_CALL(l, ref, path, files_tar_out, fd, &last);
 }
 
 PUBLIC int lodge_file_tar_in(struct lodge *l, const struct lodge_ref *ref, const char *path, int fd)
 {
-	auto_call(at_free) struct at *a = at_new(l, ref, path);
-
-	return a ? files_tar_in(a->sb, a->user, a->path, fd, 0, &last) : -1;
+	return FILES_CALL(l, ref, path, files_tar_in, fd, 0, &last);
 }

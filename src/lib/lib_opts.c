@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "lib/lib.h"
+#include "lib/lib_opts.h"
 
 /* A later version may use today's padding for a member, and would find garbage in it. */
 #define ENDS_WITH(type, field)                                                                     \
@@ -23,7 +23,7 @@ ENDS_WITH(lodge_quota, cpu_ms);
 
 enum { STRUCT_MAX = 1 << 16 }; /* no struct of any version is larger, so `size` was not set */
 
-int take(const char *what, const void *given, void *ret, size_t size)
+int lib_get_struct(const char *what, const void *given, void *ret, size_t size)
 {
 	const char *bytes = given;
 	size_t theirs = 0;

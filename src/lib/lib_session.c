@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "lib/lib.h"
+#include "lib/lib_convert.h"
+#include "lib/lib_opts.h"
 
 _Static_assert((int)LODGE_DEMAND_CGROUP == (int)KEEPER_DEMAND_CGROUP &&
 		       (int)LODGE_DEMAND_DISK == (int)KEEPER_DEMAND_DISK,
@@ -19,24 +20,17 @@ static int convert_end(const char *what, enum lodge_end end, enum session_end *r
 	return 0;
 }
 
-static char *copy_of(const char *text)
-{
-	return text ? strdup(text) : NULL;
-}
-
-/* Collects differences from the template. The caller frees *ret with template_fini(), also on
- * failure. */
+/* Collects differences from the template. */
 static int convert_overrides(const struct lodge_want *w, struct template *ret)
 {
-	template_init(ret);
 	if (lib_get_limits(w->limits, ret) < 0)
 		return -1;
 	if (w->demand & ~(unsigned)(LODGE_DEMAND_CGROUP | LODGE_DEMAND_DISK))
 		return err_set(&last, ERR_INVALID, "demand: unknown bit");
 	ret->demand = w->demand;
 	ret->class = w->root ? KEEPER_CLASS_ROOT : KEEPER_CLASS_USER;
-	ret->user = copy_of(w->run_as);
-	ret->workdir = copy_of(w->workdir);
+	ret->user = w->run_as ? strdup(w->run_as) : NULL;
+	ret->workdir = w->workdir ? strdup(w->workdir) : NULL;
 	if ((w->run_as && !ret->user) || (w->workdir && !ret->workdir))
 		return err_sys(&last, ENOMEM, "options");
 	for (const char *const *e = w->env; e && *e; e++)
@@ -83,28 +77,32 @@ static int enter(struct lodge *l, const struct lodge_want *w, const struct templ
 PUBLIC int lodge_enter(struct lodge *l, const struct lodge_want *want, struct lodge_session **ret)
 {
 	struct lodge_want w;
-	struct template over;
-	int r;
+	auto_fini(template_fini) struct template over;
 
-	if (TAKE(lodge_want, want, &w) < 0)
+	template_init(&over);
+	if (TAKE(lodge_want, want, &w) < 0 || convert_overrides(&w, &over) < 0)
 		return -1;
-	r = convert_overrides(&w, &over);
-	if (!r)
-		r = enter(l, &w, &over, ret);
-	template_fini(&over);
-	return r;
+	return enter(l, &w, &over, ret);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-PUBLIC int lodge_get(struct lodge *l, const struct lodge_ref *ref, struct lodge_session **ret)
+static int call_session(struct lodge *l, const struct lodge_ref *ref, struct lodge_session **ret,
+			int (*fn)(struct engine *e, const struct caller *caller,
+				  const struct session_ref *ref, struct store_session *ret,
+				  struct err *err))
 {
 	struct store_session s = { 0 };
 	struct session_ref r;
 
-	if (lib_get_ref(ref, &r) < 0 || session_get(l->engine, &l->caller, &r, &s, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || fn(l->engine, &l->caller, &r, &s, &last) < 0)
 		return -1;
 	return lib_put_session(&s, ret);
+}
+
+PUBLIC int lodge_get(struct lodge *l, const struct lodge_ref *ref, struct lodge_session **ret)
+{
+	return call_session(l, ref, ret, session_get);
 }
 
 PUBLIC int lodge_list(struct lodge *l, const struct lodge_filter *filter,
@@ -208,12 +206,7 @@ PUBLIC int lodge_extend(struct lodge *l, const struct lodge_ref *ref, int64_t ms
 
 PUBLIC int lodge_activity(struct lodge *l, const struct lodge_ref *ref, struct lodge_session **ret)
 {
-	struct store_session s = { 0 };
-	struct session_ref r;
-
-	if (lib_get_ref(ref, &r) < 0 || session_activity(l->engine, &l->caller, &r, &s, &last) < 0)
-		return -1;
-	return lib_put_session(&s, ret);
+	return call_session(l, ref, ret, session_activity);
 }
 
 static int change(struct lodge *l, const struct session_ref *ref, const struct lodge_patch *p,
@@ -241,19 +234,15 @@ static int change(struct lodge *l, const struct session_ref *ref, const struct l
 PUBLIC int lodge_change(struct lodge *l, const struct lodge_ref *ref,
 			const struct lodge_patch *patch, struct lodge_session **ret)
 {
-	struct template limits;
+	auto_fini(template_fini) struct template limits;
 	struct session_ref r;
 	struct lodge_patch p;
-	int n;
 
-	if (lib_get_ref(ref, &r) < 0 || TAKE(lodge_patch, patch, &p) < 0)
-		return -1;
 	template_init(&limits);
-	n = lib_get_limits(p.limits, &limits);
-	if (!n)
-		n = change(l, &r, &p, &limits, ret);
-	template_fini(&limits);
-	return n;
+	if (lib_get_ref(ref, &r) < 0 || TAKE(lodge_patch, patch, &p) < 0 ||
+	    lib_get_limits(p.limits, &limits) < 0)
+		return -1;
+	return change(l, &r, &p, &limits, ret);
 }
 
 /* Calls that take a version and return the record. */

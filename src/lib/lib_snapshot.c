@@ -2,7 +2,8 @@
 /* Snapshots, and sessions made from them. */
 #include <errno.h>
 
-#include "lib/lib.h"
+#include "lib/lib_convert.h"
+#include "lib/lib_opts.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include "base/file_io.h"
-#include "lib/lib.h"
+#include "lib/lib_convert.h"
+#include "lib/lib_exec.h"
+#include "lib/lib_files.h"
+#include "lib/lib_opts.h"
 #include "exec/side_conn.h"
 
 enum { PIECE = 64 << 10 };
@@ -144,20 +147,20 @@ PUBLIC int lodge_thread_files(struct lodge *l, const struct lodge_ref *ref,
 	if (!loan || thread_files_list(loan, NULL, NULL, &all, &last) < 0)
 		return -1;
 	f = lib_put_files(all.count);
-	for (size_t i = 0; f && i < all.count; i++) {
-		struct agent_stat st = { .size = all.items[i].size,
-					 .mode = all.items[i].mode,
-					 .mtime_ns = all.items[i].mtime_ns };
+	if (!f)
+		return -1;
+	for (; f->count < all.count; f->count++) {
+		const struct thread_file *from = &all.items[f->count];
+		struct agent_stat st = { .size = from->size,
+					 .mode = from->mode,
+					 .mtime_ns = from->mtime_ns };
 
-		f->items[i] = lib_put_file(all.items[i].name, &st, NULL);
-		if (!f->items[i]) {
+		f->items[f->count] = lib_put_file(from->name, &st, NULL);
+		if (!f->items[f->count]) {
 			lodge_free(f);
 			return -1;
 		}
-		f->count++;
 	}
-	if (!f)
-		return -1;
 	f->total = all.total.files;
 	f->total_bytes = all.total.bytes;
 	*ret = f;

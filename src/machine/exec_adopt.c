@@ -12,7 +12,6 @@
 #include "sandbox/sandbox.h"
 #include "sandbox/agent_sync.h"
 #include "sandbox/guest_exec_sync.h"
-#include "machine/exec_record.h"
 #include "machine/exec_adopt.h"
 #include "machine/exec_output_file.h"
 
@@ -88,7 +87,7 @@ static int adopt_exec(struct machine *v, struct store_exec *rec, struct err *err
 			     err) < 0) {
 		if (err->code == ERR_NOT_FOUND)
 			r = finish_row(v->engine, &c->rec, EXEC_LOST, err);
-		exec_close(c->own_handle);
+		exec_record_close(c->own_handle);
 		return r;
 	}
 	c->started = true;

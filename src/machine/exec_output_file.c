@@ -13,7 +13,6 @@
 
 #include "base/file_io.h"
 #include "base/vec.h"
-#include "machine/exec_record.h"
 #include "machine/exec_output_file.h"
 #include "sandbox/guest_exec_log.h"
 

@@ -12,7 +12,6 @@
 #include "sandbox/guest_exec_log.h"
 #include "machine/exec_record.h"
 #include "machine/exec_output_file.h"
-#include "machine/machine.h"
 #include "machine/machine_pump.h"
 
 /* ---- handles -------------------------------------------------------------------------------- */
@@ -143,10 +142,8 @@ static void release_hold(struct exec_handle *x)
 		(void)exec_record_consumed(c, &ignored);
 }
 
-void exec_close(struct exec_handle *x)
+void exec_record_close(struct exec_handle *x)
 {
-	if (!x)
-		return;
 	exec_record_lock(x->record);
 	if (x->holds)
 		release_hold(x);
@@ -219,7 +216,7 @@ static void record_end(struct engine *e, struct exec_handle *own)
 	pthread_cond_broadcast(&e->workers.done);
 	pthread_mutex_unlock(&e->workers.mutex);
 	if (known)
-		exec_close(own);
+		exec_record_close(own);
 }
 
 /* Set while engine_post() is called with machine.mutex: it may call write_job() at once, which must

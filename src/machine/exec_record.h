@@ -15,8 +15,6 @@
 #include "machine/machine.h"
 #include "machine/exec.h"
 
-struct user_slot;
-
 struct exec_handle {
 	struct exec_record *record;
 	struct exec_handle *next_of_record; /* machine.mutex */
@@ -76,6 +74,7 @@ extern const struct guest_exec_ops exec_record_ops;
 struct exec_record *exec_record_new(struct engine *e, struct machine *v, struct store_exec *rec,
 				    struct err *err);
 struct exec_handle *exec_record_add_handle(struct exec_record *c); /* NULL: no memory */
+void exec_record_close(struct exec_handle *x); /* the exec keeps running */
 struct exec_record *exec_record_lock(struct exec_record *c);
 void exec_record_unlock(struct exec_record *c);
 DEFINE_AUTO(struct exec_record *, exec_record_unlock);

@@ -82,6 +82,7 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 	pthread_mutex_init(&e->workers.mutex, NULL);
 	pthread_mutex_init(&e->store_mutex, NULL);
 	pthread_mutex_init(&e->keeper.mutex, NULL);
+	pthread_mutex_init(&e->progress.mutex, NULL);
 	gate_init(&e->name_locks, &(struct gate_limits){ .per_key = 1 });
 	gate_init(&e->memory_gate, &(struct gate_limits){ .total = MEMORY_GATE_MAX });
 	init_cond(&e->capacity.changed);
@@ -113,7 +114,7 @@ int engine_open_store(const struct engine_opts *opts, struct engine **ret, struc
 {
 	auto_call(engine_close) struct engine *e = engine_alloc(opts);
 
-	if (!e || progress_init(e) < 0)
+	if (!e)
 		return err_sys(err, ENOMEM, "engine");
 	startup_report(e, STARTUP_STORE, NULL);
 	if (open_home(e, err) < 0 || machine_pump_start(e, err) < 0 ||
@@ -176,7 +177,6 @@ void engine_close(struct engine *e)
 	store_close(e->store);
 	if (e->output_dir >= 0)
 		close(e->output_dir);
-	progress_fini(e);
 	gate_fini(&e->memory_gate);
 	gate_fini(&e->name_locks);
 	free(e);

@@ -15,10 +15,7 @@
 #include "base/vec.h"
 #include "machine/machine.h"
 #include "session/capacity.h"
-#include "session/hibernate.h"
-#include "session/probe.h"
 #include "session/reconcile.h"
-#include "session/session.h"
 
 enum {
 	EVICT_MS = 200, /* how often the head of the queue looks for an idle session */
@@ -253,12 +250,6 @@ void capacity_release(struct engine *e)
 }
 
 /* ---- report ---------------------------------------------------------------------------------- */
-
-unsigned capacity_active(struct engine *e)
-{
-	MUTEX_GUARD(&e->mutex);
-	return e->capacity.active;
-}
 
 struct idle_summary {
 	unsigned idle;

@@ -14,7 +14,6 @@ void capacity_force_acquire(struct engine *e); /* for an adopted sandbox, which 
 void capacity_release(struct engine *e);
 void capacity_release_session(struct session *n); /* if it has any */
 
-unsigned capacity_active(struct engine *e);
 struct capacity_report {
 	unsigned active, max, waiting; /* sandboxes, their maximum, callers in the queue */
 	unsigned idle; /* sandboxes that could be hibernated */

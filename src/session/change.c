@@ -6,11 +6,8 @@
 #include <string.h>
 
 #include "sandbox/template/template_json.h"
-#include "admit/policy_rules.h"
 #include "session/session_opts.h"
 #include "admit/quota.h"
-#include "session/session.h"
-#include "session/session_spec.h"
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
 

@@ -10,7 +10,6 @@
 #include "machine/exec.h"
 #include "machine/exec_output_file.h"
 #include "session/destroy.h"
-#include "session/hibernate.h"
 #include "session/session.h"
 
 static int write_tombstone(struct session *n, struct store_session *s, struct err *err)

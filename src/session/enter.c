@@ -8,15 +8,11 @@
 
 #include "base/test_hook.h"
 #include "engine/environment_request.h"
-#include "engine/internal.h"
 #include "session/session_opts.h"
 #include "admit/quota.h"
 #include "session/single_flight.h"
 #include "session/capacity.h"
-#include "session/pause.h"
-#include "session/hibernate.h"
 #include "session/resume.h"
-#include "session/session.h"
 
 enum { RACES_MAX = 8 };
 
@@ -28,6 +24,12 @@ struct enter { /* one call under way */
 	char id[STORE_ID]; /* that a new one gets */
 	struct session_enter_result out;
 };
+
+void session_enter_result_fini(struct session_enter_result *r)
+{
+	store_session_fini(&r->session);
+	memset(r, 0, sizeof(*r));
+}
 
 /* ---- existing session ------------------------------------------------------------------------ */
 
@@ -289,19 +291,17 @@ static int claim_id(struct enter *x, struct err *err)
 
 static int enter_one(struct enter *x, struct err *err)
 {
-	struct name_lock lock = { 0 };
-	bool per_user = x->opts->max_active_per_user && x->opts->user;
-	int r;
+	auto_fini(name_unlock) struct name_lock lock = { 0 };
 
 	if (claim_id(x, err) < 0)
 		return -1;
-	if (per_user) /* two sessions of one user may replace each other */
+	if (x->opts->max_active_per_user && x->opts->user) {
+		/* two sessions of one user may replace each other */
 		user_slot_lock(x->e, &lock, x->caller, x->opts->user);
-	r = per_user ? user_slot_free_one(x->e, x->caller, x->opts, x->id, err) : 0;
-	if (r == 0)
-		r = enter_or_create(x, err);
-	name_unlock(&lock);
-	return r;
+		if (user_slot_free_one(x->e, x->caller, x->opts, x->id, err) < 0)
+			return -1;
+	}
+	return enter_or_create(x, err);
 }
 
 /* Calls share a result only if all keys, the tenant and the user are the same. Lengths separate
@@ -382,7 +382,7 @@ int session_resume(struct engine *e, const struct caller *caller, const struct s
 {
 	struct session_opts opts = { .nkeys = 0 };
 	struct enter x = { .e = e, .caller = caller, .opts = &opts };
-	auto_fini(user_slot_release) struct user_slot slot = { 0 };
+	auto_fini(name_unlock) struct name_lock slot = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 
 	if (user_slot_acquire_ref(e, caller, ref, if_version, &n, &slot, err) < 0)

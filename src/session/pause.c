@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "session/pause.h"
+#include "session/session.h"
 
 #include "base/test_hook.h"
-#include "engine/keeper_conn.h"
 #include "machine/machine.h"
 
 enum { PAUSE_WAIT_MS = 10000 };

@@ -15,12 +15,9 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/guest_exec_log.h"
-#include "machine/machine.h"
 #include "machine/machine_pump.h"
-#include "session/hibernate.h"
 #include "session/probe.h"
 #include "session/reconcile.h"
-#include "session/session.h"
 
 enum {
 	DEADLINE_MAX_MS = 600 * 1000,

@@ -1,8 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads: they take no session lock and never write. */
 #ifndef LODGE_SESSION_QUERY_H
 #define LODGE_SESSION_QUERY_H
 
-#include "session/session.h"
+#include "engine/engine.h"
+
+int session_get(struct engine *e, const struct caller *caller, const struct session_ref *ref,
+		struct store_session *ret, struct err *err);
+/* Whether the session exists and belongs to another tenant: for surfaces that deny access where
+ * session_get() returns ERR_NOT_FOUND. */
+bool session_is_foreign(struct engine *e, const struct caller *caller, const char *id);
+int session_list(struct engine *e, const struct store_session_filter *f, struct store_page page,
+		 struct store_session_list *ret, struct err *err);
+int session_tombstone(struct engine *e, const struct caller *caller, const struct session_ref *ref,
+		      struct store_tombstone *ret, struct err *err);
+/* Whether its newest sealed files would survive a power loss. Of a running one: those below it. */
+int session_is_durable(struct engine *e, const struct caller *caller, const struct session_ref *ref,
+		       bool *ret, struct err *err);
+int session_stats(struct engine *e, const struct caller *caller, const struct session_ref *ref,
+		  struct keeper_stats *ret, struct err *err);
 
 /* Both return -1: ERR_NOT_FOUND; and, unless there is no tombstone, who destroyed it and when. */
 int session_ref_not_found(const struct session_ref *ref, struct err *err);

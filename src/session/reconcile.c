@@ -9,16 +9,9 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/agent_sync.h"
-#include "machine/machine.h"
 #include "machine/machine_pump.h"
 #include "session/capacity.h"
-#include "session/pause.h"
-#include "session/destroy.h"
-#include "session/hibernate.h"
-#include "session/probe.h"
 #include "session/reconcile.h"
-#include "session/session.h"
-#include "session/session_spec.h"
 
 /* The files are in the layer, or were taken out of it for the sandbox: then they go back. If
  * both are missing, the next start reports it. */

@@ -9,16 +9,12 @@
 #include "base/test_hook.h"
 #include "sandbox/sandbox.h"
 #include "admit/quota.h"
-#include "engine/name_lock.h"
 #include "engine/start_progress.h"
 #include "layers/layers.h"
 #include "machine/machine.h"
 #include "session/capacity.h"
 #include "session/reconcile.h"
 #include "session/resume.h"
-#include "session/session.h"
-#include "session/session_spec.h"
-#include "session/pause.h"
 #include "session/user_slot.h"
 
 struct stack {
@@ -163,44 +159,37 @@ int resume_new_session(struct engine *e, struct store_session *s, const struct s
 		       struct err *err)
 {
 	char sandbox[STORE_ID];
-	struct name_lock lock;
-	struct session *n = NULL;
-	int r;
+	auto_call(session_unlock) struct session *n = NULL;
+	auto_fini(name_unlock) struct name_lock lock = { 0 };
+	int r = 0;
 
 	if (id_generate("sbx_", sandbox, err) < 0)
 		return -1;
 	lock_quota(e, &lock, s);
-	r = quota_check(e, s, true, no_start, err);
-	if (r == 0)
-		r = session_create(e, s, ev, !no_start && !*s->layer, &n, err);
-	if (r == 0 && !no_start)
-		r = session_transition(n, SESSION_START, why, set_sandbox, sandbox, err);
-	if (n) /* without files there is nothing that the record of its start could save */
-		n->relaxed = false;
-	name_unlock(&lock);
-	if (r < 0) {
-		session_unlock(n);
+	if (quota_check(e, s, true, no_start, err) < 0 ||
+	    session_create(e, s, ev, !no_start && !*s->layer, &n, err) < 0)
 		return -1;
-	}
+	if (!no_start)
+		r = session_transition(n, SESSION_START, why, set_sandbox, sandbox, err);
+	n->relaxed = false; /* without files the record of its start had nothing to save */
+	if (r < 0)
+		return -1;
 	hook_crash("resume:recorded");
-	*ret = n;
+	*ret = steal_ptr(&n);
 	return 0;
 }
 
 static int record_start(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
 	char sandbox[STORE_ID];
-	struct name_lock lock;
-	int r;
+	auto_fini(name_unlock) struct name_lock lock = { 0 };
 
 	if (id_generate("sbx_", sandbox, err) < 0)
 		return -1;
 	lock_quota(n->engine, &lock, &n->rec);
-	r = quota_check(n->engine, &n->rec, false, false, err);
-	if (r == 0)
-		r = session_transition(n, SESSION_START, why, set_sandbox, sandbox, err);
-	name_unlock(&lock);
-	return r;
+	if (quota_check(n->engine, &n->rec, false, false, err) < 0)
+		return -1;
+	return session_transition(n, SESSION_START, why, set_sandbox, sandbox, err);
 }
 
 int resume_session(struct session *n, const struct session_cause_opts *why, int64_t wait_ms,
@@ -224,7 +213,7 @@ int resume_session(struct session *n, const struct session_cause_opts *why, int6
 
 int session_lock_for_use(struct engine *e, const struct caller *caller,
 			 const struct session_ref *ref, bool resume, struct session **ret,
-			 struct user_slot *slot, struct err *err)
+			 struct name_lock *slot, struct err *err)
 {
 	return resume ? user_slot_acquire_ref(e, caller, ref, 0, ret, slot, err)
 		      : session_lock_reconciled(e, caller, ref, 0, ret, err);

@@ -4,7 +4,7 @@
 
 #include "session/session.h"
 
-struct user_slot;
+struct name_lock;
 
 struct resume_result {
 	enum session_source source;
@@ -26,7 +26,7 @@ int resume_restored(struct session *n, struct resume_result *ret, struct err *er
  * session_ensure_running() can follow. */
 int session_lock_for_use(struct engine *e, const struct caller *caller,
 			 const struct session_ref *ref, bool resume, struct session **ret,
-			 struct user_slot *slot, struct err *err);
+			 struct name_lock *slot, struct err *err);
 /* Call with n locked. Resumes and unpauses the session as needed and counts as a use of it.
  * ERR_CONFLICT if it is hibernated and `resume` is false. */
 int session_ensure_running(struct session *n, const struct caller *caller, bool resume,

@@ -12,7 +12,6 @@
 #include "base/vec.h"
 #include "admit/quota.h"
 #include "session/capacity.h"
-#include "session/query.h"
 #include "session/reconcile.h"
 #include "session/session.h"
 #include "machine/machine.h"

@@ -41,11 +41,14 @@ DEFINE_AUTO(struct session *, session_unlock);
 /* The record changed in *s (a copy made by store_session_copy) is written with an event of this
  * kind, and published. Steals *s on success. */
 int session_update(struct session *n, struct store_session *s, const char *kind, struct err *err);
-/* The same for session_record_move() and a write. `set` (may be NULL) changes the record in
- * between. */
+/* The same on request: the event names the actor. */
+int session_update_as(struct session *n, struct store_session *s, const char *kind,
+		      const char *actor, struct err *err);
+/* session_record_move() and the write. `set` (may be NULL) changes the record in between. */
 typedef void session_edit_fn(struct store_session *s, void *arg);
-/* Called for every session in memory, with engine.mutex. */
-typedef void session_each_fn(struct session *n, void *arg);
+int session_transition(struct session *n, enum session_event ev,
+		       const struct session_cause_opts *why, session_edit_fn *set, void *arg,
+		       struct err *err);
 
 /* Waits for the lock. ERR_NOT_FOUND: no such record (or, with tenant not NULL, of another
  * tenant); ERR_UNAVAILABLE: it was locked for too long. */
@@ -61,12 +64,6 @@ int session_lock_reconciled(struct engine *e, const struct caller *caller,
 /* Creates a session and writes its record with `ev`; the caller gets it locked. Takes over *s. */
 int session_create(struct engine *e, struct store_session *s, const struct store_event *ev,
 		   bool relaxed, struct session **ret, struct err *err);
-/* The same on request: the event names the actor. */
-int session_update_as(struct session *n, struct store_session *s, const char *kind,
-		      const char *actor, struct err *err);
-int session_transition(struct session *n, enum session_event ev,
-		       const struct session_cause_opts *why, session_edit_fn *set, void *arg,
-		       struct err *err);
 /* Pushes the timers; written only when the store lags far enough behind. */
 void session_touch(struct session *n);
 int session_flush(struct session *n, struct err *err); /* writes it if it is dirty */
@@ -81,6 +78,8 @@ int session_read_record(struct engine *e, const char *id, struct store_session *
 			struct err *err);
 void sessions_flush(struct engine *e); /* whatever is dirty */
 void sessions_free(struct engine *e);
+/* Calls fn for every session in memory, with engine.mutex. */
+typedef void session_each_fn(struct session *n, void *arg);
 void session_each(struct engine *e, session_each_fn *fn, void *arg);
 /* Returns a reference to its connected sandbox; NULL: none. Takes no session lock. */
 struct machine *session_find_machine(struct engine *e, const char *id);

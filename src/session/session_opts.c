@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/session_opts.h"
 #include "layers/layers.h"
-#include "session/hibernate.h"
 #include "session/reconcile.h"
-#include "session/session.h"
 #include "sandbox/template/template_json.h"
 #include "base/array.h"
 #include "layers/snapshot_record.h"

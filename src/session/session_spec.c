@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "admit/policy_rules.h"
-#include "session/session_spec.h"
+#include "session/session.h"
 #include "sandbox/template/template_json.h"
 
 static int cap(struct engine *e, const struct store_session *s, struct template *t, struct err *err)

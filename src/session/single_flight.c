@@ -127,9 +127,3 @@ void single_flight_finish(struct engine *e, struct single_flight *f, int r,
 	MUTEX_GUARD(&e->mutex);
 	unref(f);
 }
-
-void session_enter_result_fini(struct session_enter_result *r)
-{
-	store_session_fini(&r->session);
-	memset(r, 0, sizeof(*r));
-}

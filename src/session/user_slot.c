@@ -5,9 +5,6 @@
 #include <string.h>
 
 #include "session/session_opts.h"
-#include "engine/name_lock.h"
-#include "session/session.h"
-#include "session/hibernate.h"
 #include "session/reconcile.h"
 
 static bool is_requested(const struct session_opts *w, const char *id,
@@ -79,7 +76,7 @@ int user_slot_free_one(struct engine *e, const struct caller *caller, const stru
 }
 
 static int user_slot_acquire(struct engine *e, const struct caller *caller,
-			     const struct store_session *s, struct user_slot *ret, struct err *err)
+			     const struct store_session *s, struct name_lock *ret, struct err *err)
 {
 	auto_fini(policy_rules_fini) struct policy_rules r;
 	struct session_opts w = { .user = s->user };
@@ -88,16 +85,16 @@ static int user_slot_acquire(struct engine *e, const struct caller *caller,
 		return -1;
 	w.max_active_per_user = (unsigned)r.policy.max_active_per_user;
 	w.on_exceed = (enum session_exceed_action)r.policy.on_exceed;
-	user_slot_lock(e, &ret->lock, caller, s->user);
+	user_slot_lock(e, ret, caller, s->user);
 	if (!w.max_active_per_user || user_slot_free_one(e, caller, &w, s->id, err) == 0)
 		return 0;
-	user_slot_release(ret);
+	name_unlock(ret);
 	return -1;
 }
 
 int user_slot_acquire_ref(struct engine *e, const struct caller *caller,
 			  const struct session_ref *ref, int64_t if_version, struct session **ret,
-			  struct user_slot *slot, struct err *err)
+			  struct name_lock *slot, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
@@ -116,12 +113,6 @@ int user_slot_acquire_ref(struct engine *e, const struct caller *caller,
 		return -1;
 	if (session_lock_reconciled(e, caller, &by_id, if_version, ret, err) == 0)
 		return 0;
-	user_slot_release(slot);
+	name_unlock(slot);
 	return -1;
-}
-
-void user_slot_release(struct user_slot *t)
-{
-	if (t)
-		name_unlock(&t->lock);
 }

@@ -7,18 +7,12 @@
 #include "session/session.h"
 #include "engine/name_lock.h"
 
-/* Taken before a session under a policy is resumed: other sessions of the user are hibernated if
- * needed, and none is started until user_slot_release(). The caller holds no session lock. */
-struct user_slot {
-	struct name_lock lock;
-};
-/* session_lock_reconciled() for a session that may be resumed, with its user slot. *slot is held
- * until user_slot_release(). */
+/* session_lock_reconciled() for a session that may be resumed. Under a policy other sessions of its
+ * user are hibernated if needed, and none is started until name_unlock(slot). The caller holds no
+ * session lock. */
 int user_slot_acquire_ref(struct engine *e, const struct caller *caller,
 			  const struct session_ref *ref, int64_t if_version, struct session **ret,
-			  struct user_slot *slot, struct err *err);
-void user_slot_release(struct user_slot *t);
-DEFINE_AUTO(struct user_slot *, user_slot_release);
+			  struct name_lock *slot, struct err *err);
 /* One caller at a time counts and starts sessions of a user. */
 void user_slot_lock(struct engine *e, struct name_lock *l, const struct caller *caller,
 		    const char *user);

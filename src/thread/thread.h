@@ -4,7 +4,7 @@
 #ifndef LODGE_THREAD_THREAD_H
 #define LODGE_THREAD_THREAD_H
 
-#include "machine/exec.h"
+#include "exec/exec_lookup.h"
 #include "sandbox/template/template.h"
 #include "session/session_api.h"
 

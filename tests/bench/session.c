@@ -17,7 +17,7 @@
 #include "session/session_api.h"
 #include "service/engine_open.h"
 #include "snapshot/snapshot.h"
-#include "machine/exec.h"
+#include "exec/exec_lookup.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "sandbox/guest_exec_sync.h"

@@ -21,7 +21,7 @@
 #include "base/array.h"
 #include "sandbox/files_client.h"
 #include "engine/internal.h"
-#include "machine/exec.h"
+#include "exec/exec_lookup.h"
 #include "engine/keeper_conn.h"
 #include "layers/layers.h"
 #include "service/timers.h"
@@ -311,9 +311,12 @@ json_t *op_collect(const json_t *q, struct err *err)
 
 json_t *op_facts(const json_t *q, struct err *err)
 {
+	struct capacity_report r;
+
 	(void)q, (void)err;
+	capacity_get_report(engine, &r);
 	return json_pack("{s:I, s:i, s:i}", "changes", (json_int_t)engine_changes(engine), "active",
-			 (int)capacity_active(engine), "pid", (int)getpid());
+			 (int)r.active, "pid", (int)getpid());
 }
 
 json_t *op_clock(const json_t *q, struct err *err)

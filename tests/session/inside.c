@@ -12,7 +12,7 @@
 #include "sandbox/files_client.h"
 #include "sandbox/files_stream.h"
 #include "sandbox/guest_exec_sync.h"
-#include "machine/exec.h"
+#include "exec/exec_lookup.h"
 #include "exec/side_conn.h"
 
 enum { READ_MAX = 64 << 20 };

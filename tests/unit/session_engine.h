@@ -16,7 +16,7 @@
 #include "engine/session_state.h"
 #include "session/session_api.h"
 #include "service/engine_open.h"
-#include "machine/exec.h"
+#include "exec/exec_lookup.h"
 #include "tap.h"
 #include "sandbox/guest_exec_sync.h"
 #include "tmp_name.h"

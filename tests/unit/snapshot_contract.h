@@ -6,7 +6,7 @@
 #include "snapshot_cases.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
-#include "session/capacity.h"
+#include "count_active.h"
 #include "service/engine_open.h"
 #include "layers/snapshot_record.h"
 
@@ -39,7 +39,7 @@ static void a_snapshot_of_a_running_session(void)
 	CHECK(roll_back("a", s.id) && is("a", SESSION_ACTIVE));
 	CHECK(says("a", "cat f; ls", "one\nf\n"));
 	CHECK(look("a", &after) >= 0 && after.generation == before.generation + 2);
-	CHECK(after.incarnation == before.incarnation + 1 && capacity_active(engine) == 1);
+	CHECK(after.incarnation == before.incarnation + 1 && count_active(engine) == 1);
 }
 
 static void a_snapshot_of_a_hibernated_session(void)
@@ -73,7 +73,7 @@ static void a_snapshot_with_a_stop(void)
 	CHECK(enter("a") && says("a", "echo one > f", "") && look("a", &before) >= 0);
 	CHECK(!session_snapshot(engine, &me, &a, &want, &s, &err));
 	CHECK(look("a", &after) == SESSION_ACTIVE && strcmp(after.sandbox, before.sandbox) != 0);
-	CHECK(capacity_active(engine) == 1 && says("a", "cat f; echo two > f", "one\n"));
+	CHECK(count_active(engine) == 1 && says("a", "cat f; echo two > f", "one\n"));
 	CHECK(roll_back("a", s.id) && says("a", "cat f", "one\n"));
 }
 
@@ -215,7 +215,7 @@ static void forks_have_their_own_files(void)
 		CHECK(made[i].state == SESSION_HIBERNATED && made[i].generation == 1);
 		store_session_fini(&made[i]);
 	}
-	CHECK(capacity_active(engine) == 1); /* forks have no sandbox yet */
+	CHECK(count_active(engine) == 1); /* forks have no sandbox yet */
 	CHECK(says("a", "echo mine > f", ""));
 	CHECK(says("x", "cat f; echo x > f", "one\n") && says("y", "cat f; echo y > f", "one\n"));
 	CHECK(says("a", "cat f", "mine\n") && says("x", "cat f", "x\n") &&

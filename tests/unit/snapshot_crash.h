@@ -8,7 +8,7 @@
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"
-#include "session/capacity.h"
+#include "count_active.h"
 #include "service/engine_open.h"
 
 #include <errno.h>
@@ -179,8 +179,8 @@ static bool everything_has_a_record(void)
 		}
 	store_snapshot_list_fini(&l);
 	keeper_listing_fini(&k);
-	if (sandboxes != capacity_active(engine)) {
-		printf("# %u sandboxes, %u active\n", sandboxes, capacity_active(engine));
+	if (sandboxes != count_active(engine)) {
+		printf("# %u sandboxes, %u active\n", sandboxes, count_active(engine));
 		return false;
 	}
 	return good;

@@ -8,7 +8,7 @@
 #include <signal.h>
 
 #include "engine/internal.h"
-#include "session/capacity.h"
+#include "count_active.h"
 #include "machine/machine.h"
 #include "session/session.h"
 #include "service/engine_open.h"
@@ -32,12 +32,12 @@ static void the_session_idle_longest_is_hibernated(void)
 	pass(MINUTE);
 	CHECK(says("a", "true", "")); /* so b is idle longest */
 	pass(MINUTE);
-	CHECK(enter("c") && capacity_active(engine) == 2);
+	CHECK(enter("c") && count_active(engine) == 2);
 	CHECK(is("a", SESSION_ACTIVE) && is("b", SESSION_HIBERNATED) && is("c", SESSION_ACTIVE));
 	CHECK(is_cause("b", SESSION_CAUSE_CAPACITY));
 	pass(MINUTE);
 	CHECK(says("b", "echo back", "back\n") && is("a", SESSION_HIBERNATED));
-	CHECK(says("a", "cat f", "kept\n") && capacity_active(engine) == 2);
+	CHECK(says("a", "cat f", "kept\n") && count_active(engine) == 2);
 }
 
 static void a_busy_session_is_never_hibernated(void)
@@ -105,7 +105,7 @@ static void a_dead_sandbox_frees_capacity(void)
 	CHECK(kill(pid, SIGKILL) == 0);
 	for (int i = 0; i < 2400 && session_is_valid(engine, &me, &a); i++)
 		nap(50);
-	CHECK(enter("b") && is("a", SESSION_HIBERNATED) && capacity_active(engine) == 1);
+	CHECK(enter("b") && is("a", SESSION_HIBERNATED) && count_active(engine) == 1);
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
@@ -120,9 +120,9 @@ static void adopted_sandboxes_count(void)
 						 .clock = fake_time,
 						 .max_active = 1 },
 			  &engine, &err) == 0);
-	CHECK(capacity_active(engine) == 2); /* a smaller limit ends no sandbox */
+	CHECK(count_active(engine) == 2); /* a smaller limit ends no sandbox */
 	pass(MINUTE);
-	CHECK(enter("c") && capacity_active(engine) == 1);
+	CHECK(enter("c") && count_active(engine) == 1);
 	CHECK(is("a", SESSION_HIBERNATED) && is("b", SESSION_HIBERNATED));
 }
 
@@ -201,7 +201,7 @@ static void the_queue_is_served_in_order(void)
 			printf("# %s\n", g[i].err.msg);
 		/* each is idle at once and is hibernated for the next */
 	}
-	CHECK(bad == 0 && capacity_active(engine) == 1);
+	CHECK(bad == 0 && count_active(engine) == 1);
 	CHECK(is("g3", SESSION_ACTIVE) && is("g0", SESSION_HIBERNATED));
 }
 
@@ -227,7 +227,7 @@ static void a_new_call_does_not_overtake_the_queue(void)
 	pthread_mutex_unlock(&engine->mutex);
 	late = capacity_acquire(engine, 0, &err);
 	pthread_join(g.thread, NULL);
-	CHECK(late == -1 && err.sys == EAGAIN && g.r == 0 && capacity_active(engine) == 1);
+	CHECK(late == -1 && err.sys == EAGAIN && g.r == 0 && count_active(engine) == 1);
 	capacity_release(engine);
 	CHECK(capacity_acquire(engine, 0, &err) == 0);
 	capacity_release(engine);
@@ -285,7 +285,7 @@ static void concurrent_calls_each_free_capacity(void)
 		if (g[i].r)
 			printf("# %s\n", g[i].err.msg);
 	}
-	CHECK(bad == 0 && capacity_active(engine) == 4);
+	CHECK(bad == 0 && count_active(engine) == 4);
 	for (int i = 0; i < 4; i++) {
 		snprintf(name, sizeof(name), "o%d", i);
 		CHECK(is(name, SESSION_HIBERNATED));

@@ -10,7 +10,7 @@
 #include "engine/keeper_conn.h"
 #include "machine/machine.h"
 #include "session/session.h"
-#include "session/capacity.h"
+#include "count_active.h"
 #include "service/timers.h"
 
 static pid_t init_of(const char *name)
@@ -129,7 +129,7 @@ static void a_killed_sandbox_is_expired(void)
 	CHECK(probe("a", &p) == SESSION_EXPIRED);
 	CHECK_STR(p.cause.code, "stopped");
 	CHECK(is("a", SESSION_HIBERNATED) && is_cause("a", SESSION_CAUSE_STOPPED));
-	CHECK(!session_is_valid(engine, &me, &a) && capacity_active(engine) == 0);
+	CHECK(!session_is_valid(engine, &me, &a) && count_active(engine) == 0);
 	CHECK(probe("a", NULL) == SESSION_PROBE_NO_SANDBOX);
 	CHECK(says("a", "cat f", "kept\n") && probe("a", NULL) == SESSION_PROBE_CONNECTED);
 }
@@ -148,7 +148,7 @@ static void a_missing_sandbox_is_gone(void)
 	CHECK(pid > 1 && wait_dead(pid));
 	CHECK(probe("a", &p) == SESSION_EXPIRED);
 	CHECK_STR(p.cause.code, "gone");
-	CHECK(is("a", SESSION_NONE) && capacity_active(engine) == 0);
+	CHECK(is("a", SESSION_NONE) && count_active(engine) == 0);
 }
 
 static void a_sandbox_is_given_up_after_three_timeouts(void)
@@ -169,7 +169,7 @@ static void a_sandbox_is_given_up_after_three_timeouts(void)
 	}
 	CHECK(probe("a", &p) == SESSION_EXPIRED);
 	CHECK_STR(p.cause.code, "unavailable");
-	CHECK(is("a", SESSION_HIBERNATED) && capacity_active(engine) == 0);
+	CHECK(is("a", SESSION_HIBERNATED) && count_active(engine) == 0);
 	CHECK(says("a", "cat f", "kept\n"));
 	CHECK(probe("a", NULL) == SESSION_PROBE_CONNECTED);
 }
@@ -253,7 +253,7 @@ static void a_sandbox_can_be_destroyed_during_a_probe(void)
 	nap(200);
 	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
 	pthread_join(t, NULL); /* at once, because the connection ends */
-	CHECK(p.status == 0 && capacity_active(engine) == 0);
+	CHECK(p.status == 0 && count_active(engine) == 0);
 }
 
 static void a_sandbox_that_could_not_be_adopted_times_out_too(void)

@@ -12,7 +12,7 @@
 #include "project/users.h"
 #include "switch_fixture.h"
 #include "exec/side_conn.h"
-#include "session/capacity.h"
+#include "count_active.h"
 #include "snapshot/snapshot.h"
 #include "project/project_switch.h"
 #include "project/user_kill.h"
@@ -506,7 +506,7 @@ static void switches_are_serialized_and_the_last_one_wins(void)
 	CHECK(refers_to("project", "ann/b", last->session));
 	CHECK(refers_to("project", "ann/a", asked[2].got.session) &&
 	      state_of(asked[0].got.session) < 0);
-	CHECK(count_sessions() == 2 && capacity_active(engine) == 1);
+	CHECK(count_sessions() == 2 && count_active(engine) == 1);
 	CHECK(here("cat b.txt", "beta\n"));
 }
 

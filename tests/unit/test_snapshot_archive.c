@@ -11,7 +11,7 @@
 #include "snapshot/snapshot_archive.h"
 #include "sandbox/guest_exec_sync.h"
 #include "admit/quota.h"
-#include "session/capacity.h"
+#include "count_active.h"
 #include "layers/snapshot_record.h"
 
 /* Creates every kind of file that an ordinary user can, and deletes files of the template. */
@@ -234,7 +234,7 @@ static void invalid_archives_are_refused(void)
 			printf("# %s: %d %s\n", bad[i].command, r ? (int)err.code : 0,
 			       r ? err.msg : "no error");
 		CHECK(r < 0 && err.code == ERR_INVALID && strstr(err.msg, bad[i].says));
-		CHECK(sessions() == 0 && capacity_active(engine) == 0);
+		CHECK(sessions() == 0 && count_active(engine) == 0);
 	}
 	collect_all();
 	CHECK(on_disk() == 0);

@@ -12,7 +12,7 @@
 #include "session/session.h"
 #include "exec/side_conn.h"
 #include "sandbox/guest_exec_sync.h"
-#include "session/capacity.h"
+#include "count_active.h"
 #include "service/engine_open.h"
 #include "service/timers.h"
 
@@ -35,7 +35,7 @@ static void idle_sessions_are_hibernated(void)
 	CHECK(is_cause("a", SESSION_CAUSE_IDLE));
 	CHECK(look("a", &s) >= 0 && s.runtime == SESSION_RUNTIME_RESUMABLE && s.generation == 1);
 	CHECK(!s.hibernate_at && !s.expires_at && s.idle_timeout_ms == 10 * MINUTE);
-	CHECK(capacity_active(engine) == 0 && engine_run_timers(engine) == 0);
+	CHECK(count_active(engine) == 0 && engine_run_timers(engine) == 0);
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
@@ -187,7 +187,7 @@ static void idle_sessions_can_be_destroyed(void)
 	CHECK(session_tombstone(engine, &me, &a, &t, &err) == 0);
 	CHECK_STR(t.cause.code, "idle");
 	CHECK_STR(t.cause.actor, "lodge");
-	CHECK(capacity_active(engine) == 0);
+	CHECK(count_active(engine) == 0);
 }
 
 /* It was hibernated for another reason: for capacity, or on request. */
@@ -316,8 +316,8 @@ static void deadlines_that_passed_without_an_engine(void)
 	CHECK(enter_as("b", gone, NULL) == 0 && enter_as("c", old, NULL) == 0);
 	close_engine();
 	pass(3 * HOUR);
-	CHECK(open_engine((struct engine_opts){ 0 }) && capacity_active(engine) == 3);
-	CHECK(engine_run_timers(engine) == 3 && capacity_active(engine) == 0);
+	CHECK(open_engine((struct engine_opts){ 0 }) && count_active(engine) == 3);
+	CHECK(engine_run_timers(engine) == 3 && count_active(engine) == 0);
 	CHECK(is("a", SESSION_HIBERNATED) && is_cause("a", SESSION_CAUSE_IDLE));
 	CHECK(is("c", SESSION_HIBERNATED) && is_cause("c", SESSION_CAUSE_EXPIRED));
 	CHECK(session_tombstone(engine, &me, &b, &t, &err) == 0);
@@ -354,7 +354,7 @@ static void many_at_once(void)
 		CHECK(enter_as(name, brief, NULL) == 0);
 	}
 	pass(HOUR);
-	CHECK(engine_run_timers(engine) == 6 && capacity_active(engine) == 0);
+	CHECK(engine_run_timers(engine) == 6 && count_active(engine) == 0);
 }
 
 /* ---- dead and busy sandboxes ----------------------------------------------------------------- */
@@ -375,7 +375,7 @@ static void a_dead_sandbox_is_hibernated(void)
 		nap(50);
 	CHECK(!session_is_valid(engine, &me, &a) && is("a", SESSION_ACTIVE));
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
-	CHECK(capacity_active(engine) == 0 && says("a", "cat f", "kept\n"));
+	CHECK(count_active(engine) == 0 && says("a", "cat f", "kept\n"));
 }
 
 static void a_locked_session_is_skipped(void)
@@ -410,7 +410,7 @@ static void a_failed_action_is_postponed(void)
 	pass(HOUR);
 	CHECK(engine_run_timers(engine) == 1 && is("b", SESSION_HIBERNATED));
 	CHECK(look("a", &s) == SESSION_FAILED && s.due_at > the_time &&
-	      capacity_active(engine) == 1);
+	      count_active(engine) == 1);
 	CHECK_STR(s.cause.code, "error");
 	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_FAILED));
 	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
@@ -418,7 +418,7 @@ static void a_failed_action_is_postponed(void)
 	session_unlock(n);
 	pass(HOUR);
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED) &&
-	      capacity_active(engine) == 0);
+	      count_active(engine) == 0);
 }
 
 static void a_failed_session_is_destroyed_eventually(void)

@@ -5,7 +5,7 @@
 
 #include "api/core/api_call.h"
 #include "api/v1/v1_routes.h"
-#include "machine/exec.h"
+#include "exec/exec_lookup.h"
 #include "sandbox/guest_exec_sync.h"
 
 enum { V1_SIDE_MAX = 65535 }; /* rows and columns of a terminal */
