@@ -36,6 +36,16 @@ struct keeper_listing { /* sorted by id */
 struct keeper_client *keeper_conn_lock(struct engine *e, struct err *err);
 struct keeper_pool keeper_conn_pool_opts(const struct engine *e); /* that the engine asks for */
 void keeper_conn_unlock(struct engine *e);
+/* The result of one call with the connection, or -1: KEEPER_CALL(e, k, err, layer_drop(k, id, err))
+ */
+#define KEEPER_CALL(e, k, err, call)                                                               \
+	({                                                                                         \
+		struct keeper_client *k = keeper_conn_lock(e, err);                                \
+		int result_ = k ? (call) : -1;                                                     \
+		if (k)                                                                             \
+			keeper_conn_unlock(e);                                                     \
+		result_;                                                                           \
+	})
 /* Replaces a keeper that died: it may have left a sandbox frozen, which its successor thaws. */
 void keeper_conn_revive(struct engine *e);
 /* One request without descriptors; ret may be NULL. */

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "driver.h"
+#include "project/fragment.h"
 #include "project/project.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/core/internal.h"
+#include "project/fragment.h"
 #include "project/project.h"
 
 /* ---- surface --------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
  * may change all its teams. */
 #include "api/projects/projects.h"
 #include "project/project.h"
+#include "project/team.h"
 
 static void put_member(struct json_out *j, const char *team, const char *user, enum team_role role)
 {

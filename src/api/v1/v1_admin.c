@@ -12,6 +12,7 @@
 #include "service/service_admin.h"
 #include "admit/api_key.h"
 #include "project/project.h"
+#include "project/users.h"
 #include "admit/quota.h"
 #include "session/session_api.h"
 
