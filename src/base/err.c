@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* glibc's strerror() is not thread-safe. musl's is, and musl has no other. */
 static const char *describe_errno(int errnum)
 {
@@ -18,44 +20,31 @@ static const char *describe_errno(int errnum)
 #endif
 }
 
+static const struct {
+	enum err_code code;
+	unsigned char errnums[9]; /* the last is 0 */
+} codes[] = {
+	{ ERR_INVALID, { EINVAL, ENAMETOOLONG, ENOTDIR, EISDIR, ELOOP, EXDEV, ENXIO, ENODEV } },
+	{ ERR_NOT_FOUND, { ENOENT, ESRCH } },
+	{ ERR_CONFLICT, { EEXIST, EBUSY, ENOTEMPTY, ETXTBSY } },
+	{ ERR_DENIED, { EPERM, EACCES, EROFS } },
+	{ ERR_LIMIT, { ENOMEM, ENOSPC, EDQUOT, EMFILE, ENFILE, EAGAIN, EFBIG, EMLINK } },
+	{ ERR_TIMEOUT, { ETIMEDOUT } },
+};
+
 static enum err_code code_of(int errnum)
 {
-	switch (errnum) {
-	case EINVAL:
-	case ENAMETOOLONG:
-	case ENOTDIR:
-	case EISDIR:
-	case ELOOP:
-	case EXDEV:
-	case ENXIO:
-	case ENODEV:
-		return ERR_INVALID;
-	case ENOENT:
-	case ESRCH:
-		return ERR_NOT_FOUND;
-	case EEXIST:
-	case EBUSY:
-	case ENOTEMPTY:
-	case ETXTBSY:
-		return ERR_CONFLICT;
-	case EPERM:
-	case EACCES:
-	case EROFS:
-		return ERR_DENIED;
-	case ENOMEM:
-	case ENOSPC:
-	case EDQUOT:
-	case EMFILE:
-	case ENFILE:
-	case EAGAIN:
-	case EFBIG:
-	case EMLINK:
-		return ERR_LIMIT;
-	case ETIMEDOUT:
-		return ERR_TIMEOUT;
-	default:
-		return ERR_INTERNAL;
-	}
+	for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+		for (const unsigned char *n = codes[i].errnums; *n; n++)
+			if (*n == errnum)
+				return codes[i].code;
+	return ERR_INTERNAL;
+}
+
+static void add_reason(struct err *e, int n, const char *why)
+{
+	if (n >= 0 && (size_t)n < sizeof(e->msg))
+		snprintf(e->msg + n, sizeof(e->msg) - (size_t)n, ": %s", why);
 }
 
 int err_set(struct err *e, enum err_code code, const char *fmt, ...)
@@ -73,15 +62,12 @@ int err_set(struct err *e, enum err_code code, const char *fmt, ...)
 int err_sys(struct err *e, int errnum, const char *fmt, ...)
 {
 	va_list ap;
-	int n;
 
 	e->code = code_of(errnum);
 	e->sys = errnum;
 	va_start(ap, fmt);
-	n = vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+	add_reason(e, vsnprintf(e->msg, sizeof(e->msg), fmt, ap), describe_errno(errnum));
 	va_end(ap);
-	if (n >= 0 && (size_t)n < sizeof(e->msg))
-		snprintf(e->msg + n, sizeof(e->msg) - (size_t)n, ": %s", describe_errno(errnum));
 	return -1;
 }
 
@@ -89,13 +75,10 @@ int err_ctx(struct err *e, const char *fmt, ...)
 {
 	char was[sizeof(e->msg)];
 	va_list ap;
-	int n;
 
 	memcpy(was, e->msg, sizeof(was));
 	va_start(ap, fmt);
-	n = vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+	add_reason(e, vsnprintf(e->msg, sizeof(e->msg), fmt, ap), was);
 	va_end(ap);
-	if (n >= 0 && (size_t)n < sizeof(e->msg))
-		snprintf(e->msg + n, sizeof(e->msg) - (size_t)n, ": %s", was);
 	return -1;
 }

@@ -117,9 +117,9 @@ int file_replace_at(int dir, const char *name, const char *text, size_t len)
 	return r;
 }
 
-int file_each_at(int dir, const char *name, file_each_fn *fn, void *arg)
+/* Takes ownership of fd; if it is negative, errno says why. */
+static int each_entry(int fd, file_each_fn *fn, void *arg)
 {
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
 	int r = 0;
@@ -143,6 +143,21 @@ int file_each_at(int dir, const char *name, file_each_fn *fn, void *arg)
 		r = -errno;
 	closedir(d);
 	return r;
+}
+
+int file_each_at(int dir, const char *name, file_each_fn *fn, void *arg)
+{
+	return each_entry(openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), fn,
+			  arg);
+}
+
+int file_each_in(int dir, file_each_fn *fn, void *arg)
+{
+	int fd = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+
+	if (fd >= 0)
+		lseek(fd, 0, SEEK_SET); /* the position is shared with `dir` */
+	return each_entry(fd, fn, arg);
 }
 
 /* A guest can nest directories deeper than the limit of open descriptors. Directories that are too

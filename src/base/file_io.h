@@ -35,5 +35,7 @@ int file_remove_tree_at(int dir, const char *name);
 /* Calls fn for each entry of dir/name but "." and "..", until fn returns non-zero. */
 typedef int file_each_fn(int dir, const char *name, void *arg);
 int file_each_at(int dir, const char *name, file_each_fn *fn, void *arg);
+/* The same for `dir` itself, from its beginning. */
+int file_each_in(int dir, file_each_fn *fn, void *arg);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/vec.h"
 
 void json_out_init(struct json_out *j, size_t max)
@@ -40,11 +41,6 @@ static void put_str(struct json_out *j, const char *s)
 	put(j, s, strlen(s));
 }
 
-static bool is_tail(unsigned char c)
-{
-	return (c & 0xc0) == 0x80;
-}
-
 /* Length of the UTF-8 sequence at p, or 0 if it is invalid (including overlong forms, surrogates
  * and values above U+10FFFF). *bad: the number of bytes that one replacement character then
  * replaces. */
@@ -71,7 +67,7 @@ static size_t utf8_len(const unsigned char *p, size_t n, size_t *bad)
 		return 0;
 	for (size_t i = 2; i < want; i++) {
 		*bad = i;
-		if (i >= n || !is_tail(p[i]))
+		if (i >= n || (p[i] & 0xc0) != 0x80)
 			return 0;
 	}
 	return want;
@@ -105,11 +101,6 @@ static void put_escaped_char(struct json_out *j, unsigned char c)
 	put_str(j, text);
 }
 
-static bool needs_escape(unsigned char c)
-{
-	return c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
-}
-
 /* The fast path: most bytes are plain. */
 static bool is_plain(unsigned char c)
 {
@@ -126,8 +117,8 @@ static void put_string(struct json_out *j, const unsigned char *p, size_t len)
 			i++;
 			continue;
 		}
-		n = utf8_len(p + i, len - i, &bad);
-		if (n && !(n == 1 && needs_escape(p[i]))) {
+		n = utf8_len(p + i, len - i, &bad); /* 1: must be escaped; 0: invalid */
+		if (n > 1) {
 			i += n;
 			continue;
 		}
@@ -207,28 +198,11 @@ void json_out_str(struct json_out *j, const char *key, const char *s)
 
 void json_out_base64(struct json_out *j, const char *key, const void *bytes, size_t len)
 {
-	static const char set[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const unsigned char *p = bytes;
-
 	begin_value(j, key);
 	put(j, "\"", 1);
-	for (size_t i = 0; i < len && !j->failed; i += 3) {
-		size_t left = len - i;
-		uint32_t v = (uint32_t)p[i] << 16;
-		char out[4];
-
-		v |= left > 1 ? (uint32_t)p[i + 1] << 8 : 0;
-		v |= left > 2 ? p[i + 2] : 0;
-		out[0] = set[v >> 18];
-		out[1] = set[v >> 12 & 63];
-		out[2] = '=';
-		out[3] = '=';
-		if (left > 1)
-			out[2] = set[v >> 6 & 63];
-		if (left > 2)
-			out[3] = set[v & 63];
-		put(j, out, sizeof(out));
+	if (reserve(j, BASE64_ENCODED(len))) {
+		base64_encode(bytes, len, j->buf + j->len);
+		j->len += BASE64_ENCODED(len);
 	}
 	put(j, "\"", 1);
 }

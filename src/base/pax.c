@@ -6,9 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
-
-#include "base/file_io.h"
 
 #define OCTAL_11 077777777777ull
 #define OCTAL_7 07777777u
@@ -17,32 +14,10 @@
 
 _Static_assert(sizeof(struct pax_header) == PAX_BLOCK, "a header is one block");
 
-static int flush(struct pax *p)
-{
-	size_t n = p->n;
-
-	p->n = 0;
-	return file_write_all(p->fd, p->buf, n);
-}
-
 int pax_bytes(struct pax *p, const void *bytes, size_t len)
 {
-	const char *at = bytes;
-	int r = 0;
-
 	p->total += len;
-	while (len && r == 0) {
-		size_t n = sizeof(p->buf) - p->n;
-
-		n = n < len ? n : len;
-		memcpy(p->buf + p->n, at, n);
-		p->n += n;
-		at += n;
-		len -= n;
-		if (p->n == sizeof(p->buf))
-			r = flush(p);
-	}
-	return r;
+	return buffered_writer_put(&p->out, bytes, len);
 }
 
 int pax_zeros(struct pax *p, uint64_t len)
@@ -182,21 +157,16 @@ static int put_extra(struct pax *p, const struct stat *st)
 
 int pax_entry(struct pax *p, const struct pax_entry *e)
 {
-	int r = add_text(p, "path", e->path, sizeof(((struct pax_header *)0)->name));
+	int r;
 
-	if (r == 0)
-		r = add_text(p, "linkpath", e->link, sizeof(((struct pax_header *)0)->link));
-	if (r == 0)
-		r = add_number(p, "size", e->size, OCTAL_11);
-	if (r == 0)
-		r = add_number(p, "uid", e->st->st_uid, OCTAL_7);
-	if (r == 0)
-		r = add_number(p, "gid", e->st->st_gid, OCTAL_7);
-	if (r == 0)
-		r = add_time(p, &e->st->st_mtim);
-	if (r == 0)
-		r = put_extra(p, e->st);
-	return r < 0 ? r : put_header(p, e);
+	if ((r = add_text(p, "path", e->path, sizeof(((struct pax_header *)0)->name))) < 0 ||
+	    (r = add_text(p, "linkpath", e->link, sizeof(((struct pax_header *)0)->link))) < 0 ||
+	    (r = add_number(p, "size", e->size, OCTAL_11)) < 0 ||
+	    (r = add_number(p, "uid", e->st->st_uid, OCTAL_7)) < 0 ||
+	    (r = add_number(p, "gid", e->st->st_gid, OCTAL_7)) < 0 ||
+	    (r = add_time(p, &e->st->st_mtim)) < 0 || (r = put_extra(p, e->st)) < 0)
+		return r;
+	return put_header(p, e);
 }
 
 int pax_pad(struct pax *p, uint64_t size)
@@ -208,5 +178,5 @@ int pax_end(struct pax *p)
 {
 	int r = pax_zeros(p, 2 * (uint64_t)PAX_BLOCK);
 
-	return r < 0 ? r : flush(p);
+	return r < 0 ? r : buffered_writer_flush(&p->out);
 }

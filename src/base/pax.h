@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "base/buffered_writer.h"
+
 enum {
 	PAX_BLOCK = 512,
 	PAX_EXTRA_MAX = 256 * 1024, /* bytes of records per entry */
@@ -21,17 +23,15 @@ struct pax_header { /* one block of the archive */
 };
 
 struct pax {
-	int fd;
+	struct buffered_writer out;
 	uint64_t total; /* bytes put so far */
-	size_t n, extra_len;
-	char buf[64 * 1024];
+	size_t extra_len;
 	char extra[PAX_EXTRA_MAX]; /* records of the next entry */
 };
 
 struct pax_entry {
 	const char *path, *link; /* link: "" for none */
-	char type; /* '0' file, '1' hard link, '2' symlink, '3' and '4' devices, '5' dir, '6' FIFO
-		    */
+	char type; /* '0' file, '1' hard link, '2' link, '3' and '4' devices, '5' dir, '6' FIFO */
 	uint64_t size;
 	const struct stat *st;
 };

@@ -16,14 +16,9 @@ int state_machine_find(const struct state_machine *sm, const char *name)
 	return -1;
 }
 
-bool state_machine_may(const struct state_machine *sm, unsigned from, unsigned to)
-{
-	return from < sm->count && to < sm->count && (sm->states[from].to & SM_BIT(to));
-}
-
 int state_machine_check(const struct state_machine *sm, unsigned from, unsigned to, struct err *err)
 {
-	if (state_machine_may(sm, from, to))
+	if (from < sm->count && to < sm->count && (sm->states[from].to & SM_BIT(to)))
 		return 0;
 	return err_set(err, ERR_CONFLICT, "%s: %s cannot become %s", sm->name,
 		       state_machine_name(sm, from), state_machine_name(sm, to));

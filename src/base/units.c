@@ -17,8 +17,8 @@ struct number {
 };
 
 struct unit {
-	const char *name;
 	uint64_t factor;
+	const char *names[3];
 };
 
 static bool is_digit(char c)
@@ -71,8 +71,9 @@ static bool scale_number(const struct number *n, uint64_t factor, uint64_t *ret)
 static const struct unit *find_unit(const struct unit *units, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!strcasecmp(units[i].name, name))
-			return &units[i];
+		for (size_t k = 0; k < ARRAY_LEN(units[i].names) && units[i].names[k]; k++)
+			if (!strcasecmp(units[i].names[k], name))
+				return &units[i];
 	return NULL;
 }
 
@@ -98,20 +99,11 @@ static int parse_value(const char *what, const char *text, const struct unit *un
 int units_parse_bytes(const char *what, const char *text, uint64_t *ret, struct err *err)
 {
 	static const struct unit units[] = {
-		{ "", 1 },
-		{ "b", 1 },
-		{ "k", 1ull << 10 },
-		{ "kb", 1ull << 10 },
-		{ "kib", 1ull << 10 },
-		{ "m", 1ull << 20 },
-		{ "mb", 1ull << 20 },
-		{ "mib", 1ull << 20 },
-		{ "g", 1ull << 30 },
-		{ "gb", 1ull << 30 },
-		{ "gib", 1ull << 30 },
-		{ "t", 1ull << 40 },
-		{ "tb", 1ull << 40 },
-		{ "tib", 1ull << 40 },
+		{ 1, { "", "b" } },
+		{ 1ull << 10, { "k", "kb", "kib" } },
+		{ 1ull << 20, { "m", "mb", "mib" } },
+		{ 1ull << 30, { "g", "gb", "gib" } },
+		{ 1ull << 40, { "t", "tb", "tib" } },
 	};
 
 	return parse_value(what, text, units, ARRAY_LEN(units), "a size (like 256M or 1.5G)", ret,
@@ -121,12 +113,11 @@ int units_parse_bytes(const char *what, const char *text, uint64_t *ret, struct 
 int units_parse_ms(const char *what, const char *text, uint64_t *ret, struct err *err)
 {
 	static const struct unit units[] = {
-		{ "", 1000 },
-		{ "ms", 1 },
-		{ "s", 1000 },
-		{ "m", 60ull * 1000 },
-		{ "h", 3600ull * 1000 },
-		{ "d", 24ull * 3600 * 1000 },
+		{ 1, { "ms" } },
+		{ 1000, { "", "s" } },
+		{ 60ull * 1000, { "m" } },
+		{ 3600ull * 1000, { "h" } },
+		{ 24ull * 3600 * 1000, { "d" } },
 	};
 
 	return parse_value(what, text, units, ARRAY_LEN(units), "a time (like 30s or 500ms)", ret,
@@ -135,7 +126,7 @@ int units_parse_ms(const char *what, const char *text, uint64_t *ret, struct err
 
 int units_parse_milli(const char *what, const char *text, uint64_t *ret, struct err *err)
 {
-	static const struct unit units[] = { { "", 1000 } };
+	static const struct unit units[] = { { 1000, { "" } } };
 	const char *point = strchr(text, '.');
 
 	if (point && strlen(point) > 4)
@@ -148,7 +139,7 @@ int units_parse_milli(const char *what, const char *text, uint64_t *ret, struct 
 int units_parse_count(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
 		      struct err *err)
 {
-	static const struct unit units[] = { { "", 1 } };
+	static const struct unit units[] = { { 1, { "" } } };
 	uint64_t v;
 
 	if (strchr(text, '.'))

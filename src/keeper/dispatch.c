@@ -8,23 +8,13 @@
 
 #include "base/array.h"
 #include "base/fd_message.h"
+#include "base/test_hook.h"
 #include "keeper/init_socket.h"
 #include "keeper/job_table.h"
-#include "keeper/layer_ops.h"
 #include "keeper/sandbox_create.h"
 #include "keeper/sandbox_end.h"
-#include "keeper/sandbox_pause.h"
 #include "keeper/slot_pool.h"
 #include "keeper/template_ops.h"
-
-struct exchange {
-	const struct keeper_request *req;
-	const int *fds;
-	struct keeper_reply reply;
-	int fd; /* sent with the reply; -1: none */
-	int sock;
-	bool lost; /* a reply could not be sent */
-};
 
 static struct sandbox_record *find_sandbox(struct keeper *k, const char *id, struct err *err)
 {
@@ -35,7 +25,7 @@ static struct sandbox_record *find_sandbox(struct keeper *k, const char *id, str
 	return sb;
 }
 
-static int handle_hello(struct keeper *k, struct exchange *x, struct err *err)
+int handle_hello(struct keeper *k, struct exchange *x, struct err *err)
 {
 	(void)err;
 	x->reply.features = k->features;
@@ -44,12 +34,12 @@ static int handle_hello(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-static int handle_create(struct keeper *k, struct exchange *x, struct err *err)
+int handle_create(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return sandbox_create(k, x->req->id, &x->req->create, x->fds, &x->reply, &x->fd, err);
 }
 
-static int handle_connect(struct keeper *k, struct exchange *x, struct err *err)
+int handle_connect(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 
@@ -64,7 +54,7 @@ static int handle_connect(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-static int handle_destroy(struct keeper *k, struct exchange *x, struct err *err)
+int handle_destroy(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = sandbox_table_find(&k->table, x->req->id);
 
@@ -76,7 +66,7 @@ static int handle_destroy(struct keeper *k, struct exchange *x, struct err *err)
 	return r;
 }
 
-static int handle_stop(struct keeper *k, struct exchange *x, struct err *err)
+int handle_stop(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = sandbox_table_find(&k->table, x->req->id);
 
@@ -86,24 +76,47 @@ static int handle_stop(struct keeper *k, struct exchange *x, struct err *err)
 	return sb ? sandbox_end_stop(k, sb, err) : 0;
 }
 
-static int handle_freeze(struct keeper *k, struct exchange *x, struct err *err)
+/* The record on disk stores the state, so that a later keeper knows it. */
+static int set_paused(struct keeper *k, const char *id, bool paused, struct err *err)
 {
-	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
+	struct sandbox_record *sb = find_sandbox(k, id, err), now;
+	struct err ignored;
+	int r;
 
-	return sb ? sandbox_pause(k, sb, true, err) : -1;
+	/* A later keeper thaws a frozen sandbox whose record does not say paused. So the record is
+	 * written after the freeze and before the thaw. */
+	if (!sb || (paused && cgroup_freeze(&k->cgroups, sb->group, true, err) < 0))
+		return -1;
+	hook_crash("pause:frozen");
+	now = *sb;
+	now.paused = paused;
+	r = sandbox_table_record_write_at(k->sandboxes, &now);
+	hook_crash("pause:marked");
+	if (r < 0) {
+		if (paused && !job_table_freezes(sb->id))
+			(void)cgroup_freeze(&k->cgroups, sb->group, false, &ignored);
+		return err_sys(err, -r, "sandbox %s", sb->id);
+	}
+	sb->paused = paused;
+	if (paused || job_table_freezes(sb->id)) /* the end of the job thaws it */
+		return 0;
+	return cgroup_freeze(&k->cgroups, sb->group, false, err);
 }
 
-static int handle_thaw(struct keeper *k, struct exchange *x, struct err *err)
+int handle_freeze(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
-
-	return sb ? sandbox_pause(k, sb, false, err) : -1;
+	return set_paused(k, x->req->id, true, err);
 }
 
-static int handle_stats(struct keeper *k, struct exchange *x, struct err *err)
+int handle_thaw(struct keeper *k, struct exchange *x, struct err *err)
+{
+	return set_paused(k, x->req->id, false, err);
+}
+
+int handle_stats(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
-	struct sandbox_table_entry entry;
+	struct storage_entry entry;
 
 	if (!sb || cgroup_stats(&k->cgroups, sb->group, &x->reply.stats, err) < 0)
 		return -1;
@@ -116,17 +129,16 @@ static int handle_stats(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-static int handle_limits(struct keeper *k, struct exchange *x, struct err *err)
+int handle_limits(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
-	struct sandbox_table_entry entry;
 
 	if (!sb || cgroup_set_limits(&k->cgroups, sb->group, &x->req->limits, true, err) < 0)
 		return -1;
-	if (sb->store != KEEPER_STORE_DISK || !k->storage.ops || !k->storage.ops->has_limit)
+	if (sb->store != KEEPER_STORE_DISK)
 		return 0;
-	entry = sandbox_table_entry(sb);
-	return storage_limit(&k->storage, entry.name, x->req->limits.disk_bytes, err);
+	return storage_limit(&k->storage, sandbox_table_entry(sb).name, x->req->limits.disk_bytes,
+			     err);
 }
 
 /* While the socket is full, this waits until the engine reads (at most SO_SNDTIMEO). */
@@ -170,19 +182,19 @@ static int list_layer(int dir, const char *name, void *arg)
 	return l->x->lost;
 }
 
-static int handle_list(struct keeper *k, struct exchange *x, struct err *err)
+int handle_list(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct listing l = { k, x };
 
 	sandbox_table_each(&k->table, list_sandbox, x);
 	if (k->oneshot)
 		return 0;
-	return storage_each(&k->storage, "k-", list_files, &l, err) < 0
-		       ? -1
-		       : storage_each(&k->storage, "l-", list_layer, &l, err);
+	if (storage_each(&k->storage, "k-", list_files, &l, err) < 0)
+		return -1;
+	return storage_each(&k->storage, "l-", list_layer, &l, err);
 }
 
-static int handle_pool(struct keeper *k, struct exchange *x, struct err *err)
+int handle_pool(struct keeper *k, struct exchange *x, struct err *err)
 {
 	if (slot_pool_resize(k, &x->req->pool, err) < 0)
 		return -1;
@@ -195,60 +207,22 @@ static int handle_pool(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-static int handle_template_seal(struct keeper *k, struct exchange *x, struct err *err)
+int handle_template_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 
 	return sb ? template_ops_seal(k, sb, x->req->template, err) : -1;
 }
 
-static int handle_template_drop(struct keeper *k, struct exchange *x, struct err *err)
+int handle_template_drop(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return template_ops_drop(k, x->req->template, err);
 }
 
-static int handle_seal(struct keeper *k, struct exchange *x, struct err *err)
-{
-	if (layer_ops_seal(k, x->req->id, x->req->layer.name, err) < 0)
-		return -1;
-	x->reply.whole = storage_has_snapshots(&k->storage);
-	return 0;
-}
-
-static int handle_snap(struct keeper *k, struct exchange *x, struct err *err)
-{
-	if (layer_ops_snap(k, x->req->id, x->req->layer.name, &x->reply.job, err) < 0)
-		return -1;
-	x->reply.whole = storage_has_snapshots(&k->storage);
-	return 0;
-}
-
-static int handle_layer_drop(struct keeper *k, struct exchange *x, struct err *err)
-{
-	return layer_ops_drop(k, x->req->layer.name, err);
-}
-
-static int handle_layer_sync(struct keeper *k, struct exchange *x, struct err *err)
-{
-	return layer_ops_sync(k, x->req->layer.name, &x->reply.job, err);
-}
-
-static int handle_layer_merge(struct keeper *k, struct exchange *x, struct err *err)
-{
-	return layer_ops_merge(k, &x->req->layer, &x->reply.job, err);
-}
-
-static int handle_layer_export(struct keeper *k, struct exchange *x, struct err *err)
-{
-	return layer_ops_export(k, &x->req->layer, x->fds[0], &x->reply.job, err);
-}
-
-static int handle_job(struct keeper *k, struct exchange *x, struct err *err)
+int handle_job(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return job_table_query(k, x->req->layer.name, &x->reply.job, err);
 }
-
-typedef int handler_fn(struct keeper *k, struct exchange *x, struct err *err);
 
 static handler_fn *const handlers[KEEPER_OP_MAX] = {
 #define HANDLER(op, number, name, id, body, fds, reply_fd) [op] = handle_##name,
@@ -256,16 +230,11 @@ static handler_fn *const handlers[KEEPER_OP_MAX] = {
 #undef HANDLER
 };
 
-bool dispatch_has_handler(uint32_t op)
-{
-	return op < ARRAY_LEN(handlers) && handlers[op];
-}
-
 static int handle_request(struct keeper *k, struct exchange *x, struct err *err)
 {
 	uint32_t op = x->req->op;
 
-	if (!dispatch_has_handler(op))
+	if (op >= ARRAY_LEN(handlers) || !handlers[op])
 		return err_set(err, ERR_INVALID, "operation %u has no handler", op);
 	x->reply.op = op;
 	memcpy(x->reply.id, x->req->id, sizeof(x->reply.id));

@@ -2,19 +2,23 @@
 #include "keeper/job_table.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/auto.h"
 #include "base/test_hook.h"
 #include "keeper/helper_child.h"
-#include "keeper/job_work.h"
 #include "runtime/linux_calls.h"
+#include "runtime/storage/layer_copy.h"
+#include "runtime/storage/layer_stack.h"
+#include "runtime/storage/layer_tar.h"
 
 enum {
 	RUNNING_MAX = 4,
@@ -35,7 +39,7 @@ struct job {
 	int status;
 	enum job_kind kind;
 	char name[KEEPER_ID_SIZE], sandbox[KEEPER_ID_SIZE];
-	char from[KEEPER_LAYERS_MAX][KEEPER_ID_SIZE + 4];
+	struct storage_entry from[KEEPER_LAYERS_MAX];
 	size_t nfrom;
 	struct child_result *result;
 };
@@ -77,7 +81,7 @@ int job_table_reader(const char *entry)
 {
 	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
 		for (size_t j = 0; jobs[i].pid && j < jobs[i].nfrom; j++)
-			if (strcmp(jobs[i].from[j], entry) == 0)
+			if (strcmp(jobs[i].from[j].name, entry) == 0)
 				return (int)jobs[i].kind;
 	return -1;
 }
@@ -112,21 +116,99 @@ void job_table_cancel_snap(const char *sandbox)
 			cancel_job(&jobs[i]);
 }
 
-static pid_t start_child(const struct job_work *w, struct child_result *result)
+/* ---- the work of a job, in its own process --------------------------------------------------- */
+
+enum { WORK_FDS_MAX = KEEPER_LAYERS_MAX + 2 };
+_Static_assert((int)WORK_FDS_MAX <= (int)CHILD_FDS_MAX,
+	       "a child can keep all descriptors of a job");
+
+struct work {
+	const struct job_spec *spec;
+	int from[KEEPER_LAYERS_MAX]; /* directories "u", topmost first */
+	size_t nfrom;
+	int dest; /* the entry of the new layer; -1: none */
+	struct storage *storage; /* not NULL: the new layer is a snapshot; all else is unused */
+};
+
+static size_t list_fds(const struct work *w, int ret[WORK_FDS_MAX])
 {
-	int fds[JOB_WORK_FDS_MAX];
-	size_t n = job_work_fds(w, fds);
-	pid_t pid = helper_child_fork(fds, n, w->kind == JOB_SNAP ? CHILD_AWAITED : CHILD_LOW);
+	size_t n = w->nfrom;
+
+	memcpy(ret, w->from, n * sizeof(*ret));
+	if (w->dest >= 0)
+		ret[n++] = w->dest;
+	if (w->spec->out >= 0)
+		ret[n++] = w->spec->out;
+	if (w->storage)
+		ret[n++] = w->storage->dir;
+	return n;
+}
+
+static int copy_layers(const struct work *w, uint64_t *ret_bytes)
+{
+	auto_close int dir = -1;
+	int r;
+
+	if (mkdirat(w->dest, "u", 0755) < 0)
+		return -errno;
+	dir = openat(w->dest, "u", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir < 0)
+		return -errno;
+	r = layer_copy(w->from, w->nfrom, dir);
+	return r < 0 ? r : layer_stack_bytes(dir, ret_bytes);
+}
+
+/* Runs in the child because the kernel first writes the unwritten data of the source to disk. */
+static int take_snapshot(const struct work *w)
+{
+	struct err err;
+
+	return storage_snapshot(w->storage, w->spec->from[0].name,
+				storage_entry('l', w->spec->name).name, &err) < 0
+		       ? -err.sys
+		       : 0;
+}
+
+static int sync_and_measure(const struct work *w, uint64_t *ret_bytes)
+{
+	int r = layer_stack_sync(w->from[0]);
+
+	return r < 0 ? r : layer_stack_bytes(w->from[0], ret_bytes);
+}
+
+/* 0 or -errno; *ret_bytes: space the layer takes, where one was made or measured. */
+static int do_work(const struct work *w, uint64_t *ret_bytes)
+{
+	switch (w->spec->kind) {
+	case JOB_SNAP:
+	case JOB_MERGE:
+		return w->storage ? take_snapshot(w) : copy_layers(w, ret_bytes);
+	case JOB_SYNC:
+		return sync_and_measure(w, ret_bytes);
+	case JOB_EXPORT:
+		return layer_tar(w->from, w->nfrom, w->spec->out);
+	}
+	return -EINVAL;
+}
+
+static pid_t start_child(const struct work *w, struct child_result *result)
+{
+	int fds[WORK_FDS_MAX];
+	size_t n = list_fds(w, fds);
+	pid_t pid =
+		helper_child_fork(fds, n, w->spec->kind == JOB_SNAP ? CHILD_AWAITED : CHILD_LOW);
 
 	if (pid != 0)
 		return pid;
 	hook_crash("job:start");
 	hook_hold("job:start");
-	result->error = -job_work_do(w, &result->bytes);
+	result->error = -do_work(w, &result->bytes);
 	hook_crash("job:worked");
 	result->done = true;
 	_exit(0);
 }
+
+/* ---- starting and ending --------------------------------------------------------------------- */
 
 static struct job *find_free_job(void)
 {
@@ -155,54 +237,39 @@ static bool makes_layer(enum job_kind kind)
 }
 
 /* Makes the entry of the new layer. It has the template of the lowest layer it is made of. */
-static int make_target(struct keeper *k, const struct job_spec *spec, struct job_work *w,
-		       struct err *err)
+static int make_target(struct keeper *k, struct work *w, struct err *err)
 {
-	char entry[KEEPER_ID_SIZE + 4], template[KEEPER_ID_SIZE];
-	int r = storage_template(&k->storage, spec->from[spec->nfrom - 1], template);
+	const char *lowest = w->spec->from[w->spec->nfrom - 1].name;
+	char template[KEEPER_ID_SIZE];
+	int r = storage_template(&k->storage, lowest, template);
 
 	if (r < 0)
-		return err_sys(err, -r, "%s", spec->from[spec->nfrom - 1]);
-	snprintf(entry, sizeof(entry), "n-%s", spec->name);
-	w->dest = storage_begin(&k->storage, entry, template, err);
+		return err_sys(err, -r, "%s", lowest);
+	w->dest = storage_begin(&k->storage, storage_entry('n', w->spec->name).name, template, err);
 	return w->dest < 0 ? -1 : 0;
 }
 
-static int open_sources(struct keeper *k, const struct job_spec *spec, struct job_work *w,
-			struct err *err)
+static int prepare_work(struct keeper *k, struct work *w, struct err *err)
 {
-	for (size_t i = 0; i < spec->nfrom; i++) {
-		w->from[i] = storage_files(&k->storage, spec->from[i], err);
-		if (w->from[i] < 0)
-			return -1;
-		w->nfrom++;
-	}
-	return 0;
-}
+	const struct job_spec *spec = w->spec;
 
-static int prepare_work(struct keeper *k, const struct job_spec *spec, struct job_work *w,
-			struct err *err)
-{
-	w->kind = spec->kind;
-	w->out = spec->out;
 	if (makes_layer(spec->kind) && storage_has_snapshots(&k->storage)) {
 		w->storage = &k->storage;
-		w->snap_from = spec->from[0];
-		snprintf(w->snap_to, sizeof(w->snap_to), "l-%s", spec->name);
 		return 0;
 	}
-	if (open_sources(k, spec, w, err) < 0)
-		return -1;
-	return makes_layer(spec->kind) ? make_target(k, spec, w, err) : 0;
+	for (; w->nfrom < spec->nfrom; w->nfrom++) {
+		w->from[w->nfrom] = storage_files(&k->storage, spec->from[w->nfrom].name, err);
+		if (w->from[w->nfrom] < 0)
+			return -1;
+	}
+	return makes_layer(spec->kind) ? make_target(k, w, err) : 0;
 }
 
-static void drop_entry(struct keeper *k, const char *prefix, const char *name)
+static void drop_entry(struct keeper *k, char kind, const char *name)
 {
-	char entry[KEEPER_ID_SIZE + 4];
 	struct err err;
 
-	snprintf(entry, sizeof(entry), "%s%s", prefix, name);
-	(void)storage_drop(&k->storage, entry, &err);
+	(void)storage_drop(&k->storage, storage_entry(kind, name).name, &err);
 }
 
 static void record_job(struct job *r, const struct job_spec *spec, pid_t pid)
@@ -230,7 +297,7 @@ static bool has_max_exports(enum job_kind kind)
 
 int job_table_start(struct keeper *k, const struct job_spec *spec, struct err *err)
 {
-	struct job_work w = JOB_WORK_NONE;
+	struct work w = { .spec = spec, .dest = -1 };
 	struct job *r = has_max_exports(spec->kind) ? NULL : find_free_job();
 	pid_t pid = -1;
 	int res;
@@ -243,7 +310,7 @@ int job_table_start(struct keeper *k, const struct job_spec *spec, struct err *e
 		err->sys = EBUSY;
 		return -1;
 	}
-	res = prepare_work(k, spec, &w, err);
+	res = prepare_work(k, &w, err);
 	if (res == 0) {
 		hook_crash("job:prepared");
 		pid = start_child(&w, r->result);
@@ -251,8 +318,10 @@ int job_table_start(struct keeper *k, const struct job_spec *spec, struct err *e
 			res = err_sys(err, errno, "fork");
 	}
 	if (res < 0 && w.dest >= 0)
-		drop_entry(k, "n-", spec->name);
-	job_work_close(&w);
+		drop_entry(k, 'n', spec->name);
+	for (size_t i = 0; i < w.nfrom; i++)
+		close(w.from[i]);
+	close_autop(&w.dest);
 	if (res == 0)
 		record_job(r, spec, pid);
 	return res;
@@ -289,12 +358,11 @@ static int check_result(const struct job *r, struct err *err)
 static void drop_snapshot(struct keeper *k, const struct job *r)
 {
 	if (!r->result->done || r->result->error == 0)
-		drop_entry(k, "l-", r->name);
+		drop_entry(k, 'l', r->name);
 }
 
 static int take_result(struct keeper *k, const struct job *r, struct err *err)
 {
-	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE + 4];
 	int res = check_result(r, err);
 
 	if (!makes_layer(r->kind))
@@ -305,12 +373,11 @@ static int take_result(struct keeper *k, const struct job *r, struct err *err)
 			drop_snapshot(k, r);
 		return res;
 	}
-	snprintf(from, sizeof(from), "n-%s", r->name);
-	snprintf(to, sizeof(to), "l-%s", r->name);
 	if (res == 0)
-		res = storage_move(&k->storage, from, to, err);
+		res = storage_move(&k->storage, storage_entry('n', r->name).name,
+				   storage_entry('l', r->name).name, err);
 	if (res < 0)
-		drop_entry(k, "n-", r->name);
+		drop_entry(k, 'n', r->name);
 	return res;
 }
 

@@ -12,11 +12,11 @@ enum job_kind { JOB_SNAP, JOB_MERGE, JOB_SYNC, JOB_EXPORT };
 struct job_spec {
 	enum job_kind kind;
 	const char *name; /* of the job, and of the layer that it makes */
-	const char
-		*sandbox; /* JOB_SNAP: the running sandbox that stays frozen until the end, or "" */
-	char (*from)[KEEPER_ID_SIZE + 4]; /* entries of the storage, topmost first */
+	/* JOB_SNAP: the running sandbox that stays frozen until the end, or "" */
+	const char *sandbox;
+	const struct storage_entry *from; /* topmost first */
 	size_t nfrom;
-	int out; /* JOB_EXPORT */
+	int out; /* JOB_EXPORT; else -1 */
 };
 int job_table_start(struct keeper *k, const struct job_spec *spec, struct err *err);
 /* Returns the result of an ended job once and then forgets it. -1 and err if the job failed. */

@@ -9,11 +9,10 @@
 
 #include "base/array.h"
 #include "base/test_hook.h"
+#include "keeper/dispatch.h"
 #include "keeper/job_table.h"
 #include "keeper/sandbox_end.h"
 #include "keeper/slot_pool.h"
-
-typedef char entry_name[KEEPER_ID_SIZE + 4];
 
 static int set_busy(struct err *err, const char *what, const char *name)
 {
@@ -38,30 +37,30 @@ static bool is_ending(struct keeper *k, const char *id)
 
 /* ---- from a sandbox -------------------------------------------------------------------------- */
 
-int layer_ops_seal(struct keeper *k, const char *id, const char *name, struct err *err)
+int handle_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
-	entry_name from, to;
+	const char *id = x->req->id, *name = x->req->layer.name;
+	struct storage_entry from = storage_entry('k', id), to = storage_entry('l', name);
 	char files[sizeof(from) + 4];
 	bool sealed;
 
 	if (open_storage(k, err) < 0)
 		return -1;
-	snprintf(from, sizeof(from), "k-%s", id);
-	snprintf(to, sizeof(to), "l-%s", name);
+	x->reply.whole = storage_has_snapshots(&k->storage);
 	if (sandbox_table_find(&k->table, id) || is_ending(k, id))
 		return set_busy(err, "processes are still dying in sandbox", id);
-	snprintf(files, sizeof(files), "%s/u", from); /* an entry without "u" is incomplete */
-	sealed = storage_has(&k->storage, to);
+	snprintf(files, sizeof(files), "%s/u", from.name); /* an entry without "u" is incomplete */
+	sealed = storage_has(&k->storage, to.name);
 	if (!storage_has(&k->storage, files))
 		return sealed ? 0 : err_set(err, ERR_NOT_FOUND, "sandbox %s has no kept files", id);
 	if (sealed)
 		return err_set(err, ERR_CONFLICT, "layer %s already exists", name);
-	if (job_table_reader(from) >= 0 || job_table_is_running(name))
+	if (job_table_reader(from.name) >= 0 || job_table_is_running(name))
 		return set_busy(err, "a job uses sandbox", id);
-	if (storage_seal(&k->storage, from, err) < 0)
+	if (storage_seal(&k->storage, from.name, err) < 0)
 		return -1;
 	hook_crash("layer:emptied");
-	if (storage_rename(&k->storage, from, to, err) < 0)
+	if (storage_rename(&k->storage, from.name, to.name, err) < 0)
 		return -1;
 	hook_crash("layer:sealed");
 	return 0;
@@ -70,12 +69,9 @@ int layer_ops_seal(struct keeper *k, const char *id, const char *name, struct er
 /* Fails unless the name is free for a new layer. */
 static int check_new_name(struct keeper *k, const char *name, struct err *err)
 {
-	entry_name entry;
-
 	if (open_storage(k, err) < 0)
 		return -1;
-	snprintf(entry, sizeof(entry), "l-%s", name);
-	if (storage_has(&k->storage, entry))
+	if (storage_has(&k->storage, storage_entry('l', name).name))
 		return err_set(err, ERR_CONFLICT, "layer %s already exists", name);
 	if (job_table_is_running(name))
 		return err_set(err, ERR_CONFLICT, "job %s is already running", name);
@@ -83,14 +79,13 @@ static int check_new_name(struct keeper *k, const char *name, struct err *err)
 }
 
 /* The caller has frozen the sandbox `sb`; NULL: it has ended. */
-static int start_snap(struct keeper *k, const struct sandbox_record *sb, const char *from,
-		      const char *name, struct keeper_job *ret, struct err *err)
+static int start_snap(struct keeper *k, const struct sandbox_record *sb,
+		      const struct storage_entry *from, const char *name, struct keeper_job *ret,
+		      struct err *err)
 {
-	entry_name entries[1];
-	struct job_spec spec = { JOB_SNAP, name, sb ? sb->id : "", entries, 1, -1 };
+	struct job_spec spec = { JOB_SNAP, name, sb ? sb->id : "", from, 1, -1 };
 	struct err ignored;
 
-	memcpy(entries[0], from, sizeof(entries[0]));
 	if (job_table_start(k, &spec, err) == 0)
 		return job_table_await(k, name, ret, err);
 	if (sb && !sb->paused)
@@ -98,41 +93,38 @@ static int start_snap(struct keeper *k, const struct sandbox_record *sb, const c
 	return -1;
 }
 
-int layer_ops_snap(struct keeper *k, const char *id, const char *name, struct keeper_job *ret,
-		   struct err *err)
+int handle_snap(struct keeper *k, struct exchange *x, struct err *err)
 {
+	const char *id = x->req->id;
 	struct sandbox_record *sb = sandbox_table_find(&k->table, id);
-	entry_name from;
+	struct storage_entry from = storage_entry('k', id);
 
-	if (check_new_name(k, name, err) < 0)
+	if (check_new_name(k, x->req->layer.name, err) < 0)
 		return -1;
-	snprintf(from, sizeof(from), "k-%s", id);
+	x->reply.whole = storage_has_snapshots(&k->storage);
 	if (is_ending(k, id))
 		return set_busy(err, "processes are still dying in sandbox", id);
 	if (sb && sb->files != SANDBOX_FILES_STAY)
 		return err_set(err, ERR_INVALID,
 			       "the files of sandbox %s are not kept (created without keep)", id);
-	if (!storage_has(&k->storage, from))
+	if (!storage_has(&k->storage, from.name))
 		return err_set(err, ERR_NOT_FOUND, "sandbox %s has no kept files", id);
-	if (job_table_reader(from) >= 0)
+	if (job_table_reader(from.name) >= 0)
 		return set_busy(err, "a job reads the files of sandbox", id);
 	if (sb && !sandbox_table_is_alive(sb))
 		sb = NULL; /* no process writes to its files */
 	if (sb && !sb->paused && cgroup_freeze(&k->cgroups, sb->group, true, err) < 0)
 		return -1;
 	hook_crash("snap:frozen");
-	return start_snap(k, sb, from, name, ret, err);
+	return start_snap(k, sb, &from, x->req->layer.name, &x->reply.job, err);
 }
 
 /* ---- of layers ------------------------------------------------------------------------------- */
 
 int layer_ops_release(const char *name, struct err *err)
 {
-	entry_name entry;
-	int kind;
+	int kind = job_table_reader(storage_entry('l', name).name);
 
-	snprintf(entry, sizeof(entry), "l-%s", name);
-	kind = job_table_reader(entry);
 	if (kind == JOB_SYNC) {
 		job_table_cancel(name);
 		return 0;
@@ -140,60 +132,61 @@ int layer_ops_release(const char *name, struct err *err)
 	return kind < 0 ? 0 : set_busy(err, "a job reads layer", name);
 }
 
-int layer_ops_drop(struct keeper *k, const char *name, struct err *err)
+int handle_layer_drop(struct keeper *k, struct exchange *x, struct err *err)
 {
-	entry_name entry;
+	const char *name = x->req->layer.name;
 
 	if (open_storage(k, err) < 0 || layer_ops_release(name, err) < 0)
 		return -1;
 	job_table_cancel(name); /* the job that makes it */
 	hook_crash("layer:drop");
-	snprintf(entry, sizeof(entry), "l-%s", name);
-	return storage_drop(&k->storage, entry, err);
+	return storage_drop(&k->storage, storage_entry('l', name).name, err);
 }
 
-static int find_layer(struct keeper *k, const char *name, char *entry, struct err *err)
+static int find_layer(struct keeper *k, const char *name, struct storage_entry *ret,
+		      struct err *err)
 {
-	snprintf(entry, sizeof(entry_name), "l-%s", name);
-	if (!storage_has(&k->storage, entry))
+	*ret = storage_entry('l', name);
+	if (!storage_has(&k->storage, ret->name))
 		return err_set(err, ERR_NOT_FOUND, "no layer %s", name);
 	return 0;
 }
 
 /* The layers to read. On btrfs each layer is a snapshot of everything below: the topmost is enough.
  */
-static int find_layers(struct keeper *k, const struct keeper_layer *l, entry_name *ret,
+static int find_layers(struct keeper *k, const struct keeper_layer *l, struct storage_entry *ret,
 		       size_t *ret_n, struct err *err)
 {
 	for (uint32_t i = 0; i < l->nfrom; i++)
-		if (find_layer(k, l->from[i], ret[i], err) < 0)
+		if (find_layer(k, l->from[i], &ret[i], err) < 0)
 			return -1;
 	*ret_n = storage_has_snapshots(&k->storage) ? 1 : l->nfrom;
 	return 0;
 }
 
-int layer_ops_sync(struct keeper *k, const char *name, struct keeper_job *ret, struct err *err)
+int handle_layer_sync(struct keeper *k, struct exchange *x, struct err *err)
 {
-	entry_name entry[1];
-	struct job_spec spec = { JOB_SYNC, name, "", entry, 1, -1 };
+	const char *name = x->req->layer.name;
+	struct storage_entry layer;
+	struct job_spec spec = { JOB_SYNC, name, "", &layer, 1, -1 };
 
-	if (open_storage(k, err) < 0 || find_layer(k, name, entry[0], err) < 0 ||
+	if (open_storage(k, err) < 0 || find_layer(k, name, &layer, err) < 0 ||
 	    job_table_start(k, &spec, err) < 0)
 		return -1;
-	ret->state = KEEPER_JOB_RUNNING;
+	x->reply.job.state = KEEPER_JOB_RUNNING;
 	return 0;
 }
 
-int layer_ops_merge(struct keeper *k, const struct keeper_layer *l, struct keeper_job *ret,
-		    struct err *err)
+int handle_layer_merge(struct keeper *k, struct exchange *x, struct err *err)
 {
-	entry_name from[KEEPER_LAYERS_MAX];
+	const struct keeper_layer *l = &x->req->layer;
+	struct storage_entry from[KEEPER_LAYERS_MAX];
 	struct job_spec spec = { JOB_MERGE, l->name, "", from, 0, -1 };
 
 	if (check_new_name(k, l->name, err) < 0 || find_layers(k, l, from, &spec.nfrom, err) < 0 ||
 	    job_table_start(k, &spec, err) < 0)
 		return -1;
-	return job_table_await(k, l->name, ret, err);
+	return job_table_await(k, l->name, &x->reply.job, err);
 }
 
 static int check_output(int fd, struct err *err)
@@ -210,63 +203,43 @@ static int check_output(int fd, struct err *err)
 	return 0;
 }
 
-int layer_ops_export(struct keeper *k, const struct keeper_layer *l, int fd, struct keeper_job *ret,
-		     struct err *err)
+int handle_layer_export(struct keeper *k, struct exchange *x, struct err *err)
 {
-	entry_name from[KEEPER_LAYERS_MAX];
-	struct job_spec spec = { JOB_EXPORT, l->name, "", from, 0, fd };
+	const struct keeper_layer *l = &x->req->layer;
+	struct storage_entry from[KEEPER_LAYERS_MAX];
+	struct job_spec spec = { JOB_EXPORT, l->name, "", from, 0, x->fds[0] };
 
-	if (open_storage(k, err) < 0 || check_output(fd, err) < 0 ||
+	if (open_storage(k, err) < 0 || check_output(spec.out, err) < 0 ||
 	    find_layers(k, l, from, &spec.nfrom, err) < 0 || job_table_start(k, &spec, err) < 0)
 		return -1;
-	ret->state = KEEPER_JOB_RUNNING;
+	x->reply.job.state = KEEPER_JOB_RUNNING;
 	return 0;
 }
 
 /* ---- leftovers ------------------------------------------------------------------------------- */
 
-struct leftovers {
-	struct keeper *k;
-	const char *prefix;
-};
-
-static int drop_entry(int dir, const char *name, void *arg)
+static bool has_prefix(const char *s, const char *prefix)
 {
-	const struct leftovers *s = arg;
-	entry_name entry;
-	struct err err;
-
-	(void)dir;
-	snprintf(entry, sizeof(entry), "%s%s", s->prefix, name);
-	(void)storage_drop(&s->k->storage, entry, &err);
-	return 0;
+	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-static void drop_leftovers(struct keeper *k, const char *prefix)
-{
-	struct leftovers s = { k, prefix };
-	struct err err;
-
-	(void)storage_each(&k->storage, prefix, drop_entry, &s, &err);
-}
-
-static int mark_dropped(int dir, const char *name, void *arg)
+static int sweep_entry(int dir, const char *entry, void *arg)
 {
 	struct keeper *k = arg;
+	struct err err;
 
 	(void)dir;
-	(void)name;
-	k->storage.has_dropped = true;
-	return 1;
+	/* a layer of a dead job; a slot of a pool whose keeper died or whose host restarted */
+	if (has_prefix(entry, "n-") || has_prefix(entry, "s-" SLOT_POOL_PREFIX))
+		(void)storage_drop(&k->storage, entry, &err);
+	else if (has_prefix(entry, "x-") || has_prefix(entry, ".deep.x-"))
+		k->storage.has_dropped = true;
+	return 0;
 }
 
 void layer_ops_sweep(struct keeper *k)
 {
 	struct err err;
 
-	drop_leftovers(k, "n-");
-	/* slots of a pool whose keeper died or whose host restarted */
-	drop_leftovers(k, "s-" SLOT_POOL_PREFIX);
-	(void)storage_each(&k->storage, "x-", mark_dropped, k, &err);
-	(void)storage_each(&k->storage, ".deep.x-", mark_dropped, k, &err);
+	(void)storage_each(&k->storage, "", sweep_entry, k, &err);
 }

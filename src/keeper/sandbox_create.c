@@ -36,7 +36,7 @@ static int check_requirements(struct keeper *k, const struct keeper_create *c, s
 		return 0;
 	if (storage_open(&k->storage, err) < 0)
 		return -1;
-	if (!k->storage.ops->has_limit)
+	if (!storage_has_limit(&k->storage))
 		return err_set(
 			err, ERR_CONFLICT,
 			"the disk limit cannot be enforced on this host; run `lodge doctor`");
@@ -47,37 +47,33 @@ static int check_requirements(struct keeper *k, const struct keeper_create *c, s
 static int make_kept(struct keeper *k, const char *id, const struct keeper_create *c, int userns,
 		     int *ret, struct err *err)
 {
-	char entry[KEEPER_ID_SIZE + 4], layer[KEEPER_ID_SIZE + 4];
+	struct storage_entry e = storage_entry('k', id), layer = storage_entry('l', c->layers[0]);
 	int upper = root_open_upper_layers(&k->roots, c, err);
 	int r;
 
 	if (upper < 0)
 		return -1;
-	snprintf(entry, sizeof(entry), "k-%s", id);
 	if (upper == 0)
-		return storage_make(&k->storage, entry, c->template, &c->limits, userns, ret, err);
-	snprintf(layer, sizeof(layer), "l-%s", c->layers[0]);
-	r = c->take ? storage_move(&k->storage, layer, entry, err)
-		    : storage_snapshot(&k->storage, layer, entry, err);
+		return storage_make(&k->storage, e.name, c->template, &c->limits, userns, ret, err);
+	r = c->take ? storage_move(&k->storage, layer.name, e.name, err)
+		    : storage_snapshot(&k->storage, layer.name, e.name, err);
 	if (r < 0)
 		return -1;
 	hook_crash("create:layer");
-	return storage_reuse(&k->storage, entry, &c->limits, userns, ret, err);
+	return storage_reuse(&k->storage, e.name, &c->limits, userns, ret, err);
 }
 
 static int make_upper(struct keeper *k, const char *id, const struct keeper_create *c,
 		      const struct idmap *idmap, int *ret, struct err *err)
 {
-	char entry[KEEPER_ID_SIZE + 4];
 	int userns = k->rootless ? -1 : idmap->userns;
 
 	if (c->store == KEEPER_STORE_MEMORY)
 		return storage_make_memory(&c->limits, userns, idmap->base, ret, err);
 	if (c->keep && !slot_pool_is_slot(id))
 		return make_kept(k, id, c, userns, ret, err);
-	snprintf(entry, sizeof(entry), "s-%s", id);
-	return storage_make(&k->storage, entry, c->keep ? c->template : NULL, &c->limits, userns,
-			    ret, err);
+	return storage_make(&k->storage, storage_entry('s', id).name, c->keep ? c->template : NULL,
+			    &c->limits, userns, ret, err);
 }
 
 int sandbox_create_root(struct keeper *k, const char *id, const struct keeper_create *c,
@@ -86,85 +82,64 @@ int sandbox_create_root(struct keeper *k, const char *id, const struct keeper_cr
 {
 	if (root_open_prepare(&k->roots, c, dirs, idmap, ret, err) < 0)
 		return -1;
-	if (make_upper(k, id, c, idmap, &ret->upper, err) == 0)
-		return 0;
-	rootfs_close(ret);
-	return -1;
-}
-
-static uid_t inner_id(const struct keeper *k, const struct keeper_create *c)
-{
-	return k->rootless ? c->uid : BOOT_INIT_ID;
+	return make_upper(k, id, c, idmap, &ret->upper, err);
 }
 
 static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
 		      struct sandbox_record *sb, struct err *err)
 {
-	struct sandbox_parts parts = SANDBOX_PARTS_NONE;
-	struct rootfs root;
+	auto_fini(slot_parts_close) struct sandbox_parts parts = SANDBOX_PARTS_NONE;
+	auto_fini(rootfs_close) struct rootfs root = ROOTFS_NONE;
+	auto_close int listener = -1;
 	struct sandbox_spawn_args args = { .host = &k->spawn,
 					   .parts = &parts,
 					   .root = &root,
 					   .limits = &c->limits,
 					   .root_class = c->class == KEEPER_CLASS_ROOT,
-					   .inner_id = inner_id(k, c),
-					   .listener = -1 };
-	int r = slot_parts_take(k, c->uid, &c->limits, &parts, err);
+					   .inner_id = k->rootless ? c->uid : BOOT_INIT_ID };
 
-	if (r == 0)
-		memcpy(sb->group, parts.group, sizeof(sb->group));
+	if (slot_parts_take(k, c->uid, &c->limits, &parts, err) < 0)
+		return -1;
+	memcpy(sb->group, parts.group, sizeof(sb->group));
 	sb->base = parts.idmap.base;
 	hook_crash("create:parts");
-	rootfs_init(&root);
-	if (r == 0)
-		r = sandbox_create_root(k, sb->id, c, dirs, &parts.idmap, &root, err);
+	if (sandbox_create_root(k, sb->id, c, dirs, &parts.idmap, &root, err) < 0)
+		return -1;
 	hook_crash("create:store");
-	if (r == 0) {
-		args.listener = init_socket_listen(dir);
-		r = args.listener < 0 ? err_sys(err, -args.listener, "listen") : 0;
-	}
-	if (r == 0)
-		r = sandbox_spawn(&args, &sb->pid, err);
+	listener = args.listener = init_socket_listen(dir);
+	if (listener < 0)
+		return err_sys(err, -listener, "listen");
+	if (sandbox_spawn(&args, &sb->pid, err) < 0)
+		return -1;
 	hook_crash("create:spawned");
-	sb->start = sb->pid > 0 ? sandbox_table_start_time(sb->pid) : 0;
-	if (args.listener >= 0)
-		close(args.listener);
-	rootfs_close(&root);
-	slot_parts_close(&parts);
-	return r;
+	sb->start = sandbox_table_start_time(sb->pid);
+	return 0;
 }
 
 /* Gives a waiting lodge-init its root. */
 static int set_slot_root(struct keeper *k, struct slot *s, const struct keeper_create *c,
 			 const int *dirs, const struct sandbox_record *sb, struct err *err)
 {
-	struct rootfs root;
-	int r;
+	auto_fini(rootfs_close) struct rootfs root = ROOTFS_NONE;
 
 	if (s->rooted)
 		return 0;
-	rootfs_init(&root);
-	r = sandbox_create_root(k, sb->id, c, dirs, &s->parts.idmap, &root, err);
-	if (r == 0)
-		r = sandbox_spawn_claim(s->pid, &root, err);
-	rootfs_close(&root);
-	return r;
+	if (sandbox_create_root(k, sb->id, c, dirs, &s->parts.idmap, &root, err) < 0)
+		return -1;
+	return sandbox_spawn_claim(s->pid, &root, err);
 }
 
 /* Renames the files of a slot durably to the name under which they are kept: the next keeper drops
  * files with the old name, and a later sync of their contents does not sync the name. */
 static int claim_files(struct keeper *k, const struct slot *s, const char *id, struct err *err)
 {
-	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE + 4];
+	struct storage_entry from = storage_entry('s', s->name);
 	struct err ignored;
 
-	if (s->store != KEEPER_STORE_DISK)
+	if (s->store != KEEPER_STORE_DISK ||
+	    storage_rename(&k->storage, from.name, storage_entry('k', id).name, err) == 0)
 		return 0;
-	snprintf(from, sizeof(from), "s-%s", s->name);
-	snprintf(to, sizeof(to), "k-%s", id);
-	if (storage_rename(&k->storage, from, to, err) == 0)
-		return 0;
-	(void)storage_drop(&k->storage, from, &ignored);
+	(void)storage_drop(&k->storage, from.name, &ignored);
 	return -1;
 }
 
@@ -283,8 +258,6 @@ static int plan_files(int dir, const struct keeper_create *c, struct sandbox_rec
 static int check_id(struct keeper *k, const char *id, const struct keeper_create *c,
 		    struct err *err)
 {
-	char entry[KEEPER_ID_SIZE + 4];
-
 	if (id[1] == '.' && strchr("gpt", id[0]))
 		return err_set(err, ERR_INVALID,
 			       "sandbox ids must not begin with g., p. or t. (reserved)");
@@ -292,8 +265,7 @@ static int check_id(struct keeper *k, const char *id, const struct keeper_create
 		return err_set(err, ERR_INVALID, "a one-shot keeper does not keep files");
 	if (wait_removed(k, id) < 0)
 		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
-	snprintf(entry, sizeof(entry), "k-%s", id);
-	if (!k->oneshot && storage_has(&k->storage, entry))
+	if (!k->oneshot && storage_has(&k->storage, storage_entry('k', id).name))
 		return err_set(err, ERR_CONFLICT, "sandbox %s already has files", id);
 	return 0;
 }

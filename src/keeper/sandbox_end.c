@@ -99,7 +99,7 @@ static int destroy_trashed(struct keeper *k, int dir, const char *id, bool *ret_
 int sandbox_end_destroy_files(struct keeper *k, const char *id, bool *ret_found, struct err *err)
 {
 	auto_close int dir = openat(k->trash, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	char entry[KEEPER_ID_SIZE + 4];
+	struct storage_entry e = storage_entry('k', id);
 
 	if (k->oneshot)
 		return 0;
@@ -107,13 +107,12 @@ int sandbox_end_destroy_files(struct keeper *k, const char *id, bool *ret_found,
 		return destroy_trashed(k, dir, id, ret_found, err);
 	if (!storage_is_made(&k->storage))
 		return 0;
-	snprintf(entry, sizeof(entry), "k-%s", id);
 	if (storage_open(&k->storage, err) < 0)
 		return -1;
-	if (!storage_has(&k->storage, entry))
+	if (!storage_has(&k->storage, e.name))
 		return 0;
 	hook_crash("destroy:files");
-	if (storage_drop(&k->storage, entry, err) < 0)
+	if (storage_drop(&k->storage, e.name, err) < 0)
 		return -1;
 	*ret_found = true;
 	return 0;
@@ -139,23 +138,22 @@ void sandbox_end_discard(struct keeper *k, struct sandbox_record *sb)
 static int restore_layer(struct keeper *k, const struct sandbox_record *sb, const char *entry,
 			 struct err *err)
 {
-	char layer[KEEPER_ID_SIZE + 4];
+	struct storage_entry layer = storage_entry('l', sb->layer);
 
 	if (storage_open(&k->storage, err) < 0)
 		return -1;
-	snprintf(layer, sizeof(layer), "l-%s", sb->layer);
-	if (!storage_has(&k->storage, entry) || storage_has(&k->storage, layer))
+	if (!storage_has(&k->storage, entry) || storage_has(&k->storage, layer.name))
 		return 0;
 	if (storage_seal(&k->storage, entry, err) < 0)
 		return -1;
-	return storage_move(&k->storage, entry, layer, err);
+	return storage_move(&k->storage, entry, layer.name, err);
 }
 
 static int remove_files(struct keeper *k, const struct sandbox_record *sb)
 {
-	struct sandbox_table_entry e = sandbox_table_entry(sb);
+	struct storage_entry e = sandbox_table_entry(sb);
 	struct err err;
-	int r = 0;
+	int r;
 
 	if (sb->store == KEEPER_STORE_MEMORY || sb->files == SANDBOX_FILES_STAY)
 		return 0;

@@ -68,13 +68,9 @@ void sandbox_table_each(struct sandbox_table *t, sandbox_table_each_fn *fn, void
 		}
 }
 
-struct sandbox_table_entry sandbox_table_entry(const struct sandbox_record *sb)
+struct storage_entry sandbox_table_entry(const struct sandbox_record *sb)
 {
-	struct sandbox_table_entry e;
-
-	snprintf(e.name, sizeof(e.name), "%c-%s", sb->files == SANDBOX_FILES_GO ? 's' : 'k',
-		 sb->id);
-	return e;
+	return storage_entry(sb->files == SANDBOX_FILES_GO ? 's' : 'k', sb->id);
 }
 
 int sandbox_table_record_write(int dir, const struct sandbox_record *sb)
@@ -99,18 +95,6 @@ int sandbox_table_record_write_at(int sandboxes, const struct sandbox_record *sb
 	return dir < 0 ? -errno : sandbox_table_record_write(dir, sb);
 }
 
-static int read_number(const char *text, const char *key, uint64_t max, uint64_t *ret)
-{
-	uint64_t v;
-	int r = file_number_in(text, key, &v);
-
-	if (r == 0 && v > max)
-		r = -ERANGE;
-	if (r == 0)
-		*ret = v;
-	return r;
-}
-
 /* Reads the name after `key`, up to the end of the line. */
 static int read_name(const char *text, const char *key, char ret[KEEPER_ID_SIZE])
 {
@@ -130,33 +114,41 @@ static int read_name(const char *text, const char *key, char ret[KEEPER_ID_SIZE]
 
 int sandbox_table_record_read(int dir, struct sandbox_record *ret)
 {
+	enum { VERSION, PID, START, BASE, STORE, CLASS, FILES, PAUSED, NUMBERS };
+	static const struct {
+		const char *key;
+		uint64_t max;
+	} numbers[NUMBERS] = {
+		[VERSION] = { "version", RECORD_VERSION },
+		[PID] = { "pid", INT32_MAX },
+		[START] = { "start", UINT64_MAX },
+		[BASE] = { "base", UINT32_MAX },
+		[STORE] = { "store", 16 },
+		[CLASS] = { "class", 1 },
+		[FILES] = { "files", SANDBOX_FILES_END - 1 },
+		[PAUSED] = { "paused", 1 },
+	};
 	char text[512];
-	uint64_t version = 0, pid = 0, start = 0, base = 0, store = 0, class = 0, files = 0;
-	uint64_t paused = 0;
+	uint64_t v[NUMBERS] = { 0 };
 	ssize_t n = file_read_at(dir, "record", text, sizeof(text));
 	struct sandbox_record sb = { 0 };
 
 	if (n < 0)
 		return (int)n;
-	if (read_number(text, "version", RECORD_VERSION, &version) < 0 ||
-	    version != RECORD_VERSION || read_number(text, "pid", INT32_MAX, &pid) < 0 ||
-	    read_number(text, "start", UINT64_MAX, &start) < 0 ||
-	    read_number(text, "base", UINT32_MAX, &base) < 0 ||
-	    read_number(text, "store", 16, &store) < 0 ||
-	    read_number(text, "class", 1, &class) < 0 ||
-	    read_number(text, "files", SANDBOX_FILES_END - 1, &files) < 0 ||
-	    read_number(text, "paused", 1, &paused) < 0 ||
-	    read_name(text, "\ngroup ", sb.group) < 0 ||
+	for (size_t i = 0; i < NUMBERS; i++)
+		if (file_number_in(text, numbers[i].key, &v[i]) < 0 || v[i] > numbers[i].max)
+			return -EBADMSG;
+	if (v[VERSION] != RECORD_VERSION || read_name(text, "\ngroup ", sb.group) < 0 ||
 	    read_name(text, "\ntemplate ", sb.template) < 0 ||
 	    read_name(text, "\nlayer ", sb.layer) < 0)
 		return -EBADMSG;
-	sb.pid = (pid_t)pid;
-	sb.start = start;
-	sb.base = (uid_t)base;
-	sb.store = (uint32_t)store;
-	sb.class = (uint32_t) class;
-	sb.files = (enum sandbox_files)files;
-	sb.paused = paused;
+	sb.pid = (pid_t)v[PID];
+	sb.start = v[START];
+	sb.base = (uid_t)v[BASE];
+	sb.store = (uint32_t)v[STORE];
+	sb.class = (uint32_t)v[CLASS];
+	sb.files = (enum sandbox_files)v[FILES];
+	sb.paused = v[PAUSED];
 	*ret = sb;
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "runtime/storage/storage.h"
 #include "wire/keeper_proto.h"
 
 /* What happens to the files on disk when the sandbox is removed. The record stores these numbers.
@@ -36,11 +37,8 @@ struct sandbox_record {
 	bool paused; /* frozen by a request, not by a job */
 };
 
-/* Name of its files in the storage. */
-struct sandbox_table_entry {
-	char name[KEEPER_ID_SIZE + 4];
-};
-struct sandbox_table_entry sandbox_table_entry(const struct sandbox_record *sb);
+/* Its files in the storage. */
+struct storage_entry sandbox_table_entry(const struct sandbox_record *sb);
 
 struct sandbox_table {
 	struct sandbox_record *buckets[4096];

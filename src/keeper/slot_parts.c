@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/auto.h"
 #include "wire/boot_fds.h"
 
 enum { TTY_GID = 5 };
@@ -28,11 +29,8 @@ void slot_parts_trim(struct sandbox_parts *p)
 {
 	devfs_close(&p->dev);
 	cgroup_fds_close(&p->cgroup);
-	if (p->idmap.netns >= 0)
-		close(p->idmap.netns);
-	if (p->idmap.lock >= 0)
-		close(p->idmap.lock);
-	p->idmap.netns = p->idmap.lock = -1;
+	close_fd(&p->idmap.netns);
+	close_fd(&p->idmap.lock);
 }
 
 void slot_parts_drop(struct keeper *k, struct sandbox_parts *p)

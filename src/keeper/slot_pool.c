@@ -149,33 +149,30 @@ static int arm_slot(struct keeper *k, const struct slot *s, struct err *err)
 static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err)
 {
 	const struct keeper_create u = default_request(k);
-	struct rootfs root;
+	auto_fini(rootfs_close) struct rootfs root = ROOTFS_NONE;
+	auto_close int listener = init_socket_listen(dir);
 	struct sandbox_spawn_args args = { .host = &k->spawn,
 					   .parts = &s->parts,
 					   .limits = &u.limits,
+					   .root = s->rooted ? &root : NULL,
 					   .inner_id = BOOT_INIT_ID,
-					   .listener = init_socket_listen(dir) };
-	int r = args.listener < 0 ? err_sys(err, -args.listener, "slot") : 0;
+					   .listener = listener };
 
-	rootfs_init(&root);
-	args.root = s->rooted ? &root : NULL;
-	if (r == 0)
-		r = slot_parts_take(k, 0, &u.limits, &s->parts, err);
-	hook_crash("pool:parts");
 	if (s->rooted)
 		s->store = u.store;
-	if (r == 0 && s->rooted)
-		r = sandbox_create_root(k, s->name, &u, NULL, &s->parts.idmap, &root, err);
-	if (r == 0)
-		r = sandbox_spawn(&args, &s->pid, err);
-	s->start = s->pid > 0 ? sandbox_table_start_time(s->pid) : 0;
-	if (r == 0)
-		slot_parts_trim(&s->parts);
+	if (listener < 0)
+		return err_sys(err, -listener, "slot");
+	if (slot_parts_take(k, 0, &u.limits, &s->parts, err) < 0)
+		return -1;
+	hook_crash("pool:parts");
+	if (s->rooted && sandbox_create_root(k, s->name, &u, NULL, &s->parts.idmap, &root, err) < 0)
+		return -1;
+	if (sandbox_spawn(&args, &s->pid, err) < 0)
+		return -1;
+	s->start = sandbox_table_start_time(s->pid);
+	slot_parts_trim(&s->parts);
 	hook_crash("pool:spawned");
-	rootfs_close(&root);
-	if (args.listener >= 0)
-		close(args.listener);
-	return r;
+	return 0;
 }
 
 static int fill_slot(struct keeper *k, struct slot *s, struct err *err)

@@ -31,16 +31,12 @@ int template_ops_lock(struct keeper *k, int how)
 int template_ops_seal(struct keeper *k, struct sandbox_record *sb, const char *name,
 		      struct err *err)
 {
-	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE + 4];
-
 	if (sb->store != KEEPER_STORE_DISK)
 		return err_set(err, ERR_INVALID,
 			       "only a sandbox with the disk store can become a template");
 	if (sb->files != SANDBOX_FILES_GO)
 		return err_set(err, ERR_INVALID,
 			       "a sandbox created with keep cannot become a template");
-	snprintf(from, sizeof(from), "s-%s", sb->id);
-	snprintf(to, sizeof(to), "t-%s", name);
 	(void)cgroup_kill(&k->cgroups, sb->group);
 	sandbox_end_kill_init(sb);
 	for (int i = 0; i < SEAL_WAIT_MS && sandbox_table_is_alive(sb); i++) {
@@ -51,7 +47,8 @@ int template_ops_seal(struct keeper *k, struct sandbox_record *sb, const char *n
 		return err_set(err, ERR_TIMEOUT, "sandbox %s did not end within %d ms", sb->id,
 			       SEAL_WAIT_MS);
 	hook_crash("seal:ended");
-	if (storage_rename(&k->storage, from, to, err) < 0)
+	if (storage_rename(&k->storage, storage_entry('s', sb->id).name,
+			   storage_entry('t', name).name, err) < 0)
 		return -1;
 	hook_crash("seal:renamed");
 	return sandbox_end_destroy(k, sb, err);
@@ -123,7 +120,7 @@ static int check_unused(struct keeper *k, const char *name, struct err *err)
  * keeper continues the removal after a crash. */
 int template_ops_drop(struct keeper *k, const char *name, struct err *err)
 {
-	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE], *id = to + strlen("s-");
+	char id[KEEPER_ID_SIZE];
 	auto_close int lock = template_ops_lock(k, LOCK_EX);
 	uint64_t r = 0;
 
@@ -132,13 +129,13 @@ int template_ops_drop(struct keeper *k, const char *name, struct err *err)
 	if (check_unused(k, name, err) < 0)
 		return -1;
 	(void)getrandom(&r, sizeof(r), 0);
-	snprintf(from, sizeof(from), "t-%s", name);
-	snprintf(to, sizeof(to), "s-t.%016llx", (unsigned long long)r);
+	snprintf(id, sizeof(id), "t.%016llx", (unsigned long long)r);
 	if (mkdirat(k->trash, id, 0700) < 0)
 		return err_sys(err, errno, "trash");
 	k->trash_count++;
 	hook_crash("drop:noted");
-	if (storage_rename(&k->storage, from, to, err) < 0)
+	if (storage_rename(&k->storage, storage_entry('t', name).name, storage_entry('s', id).name,
+			   err) < 0)
 		return err->sys == ENOENT
 			       ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'", name)
 			       : -1;

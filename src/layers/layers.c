@@ -113,14 +113,14 @@ int layers_add(struct engine *e, const char *id, const char *parent, const char 
 	snprintf(l.id, sizeof(l.id), "%s", id);
 	snprintf(l.parent, sizeof(l.parent), "%s", parent);
 	snprintf(l.template, sizeof(l.template), "%s", template);
-	return STORE_CALL(e, st, store_layer_add(st, &l, err));
+	return STORE_CALL(e, store_layer_add, &l, err);
 }
 
 /* ---- holds ----------------------------------------------------------------------------------- */
 
 int layers_hold(struct engine *e, const char *layer, const char *holder, struct err *err)
 {
-	return STORE_CALL(e, st, store_layer_ref(st, layer, holder, err));
+	return STORE_CALL(e, store_layer_ref, layer, holder, err);
 }
 
 void layers_release(struct engine *e, const char *layer, const char *holder)
@@ -147,7 +147,7 @@ static int drop_files(struct engine *e, const char *id)
 {
 	struct err ignored; /* what stays is a stray */
 
-	return KEEPER_CALL(e, k, &ignored, layer_drop(k, id, &ignored));
+	return KEEPER_CALL(e, &ignored, layer_drop, id, &ignored);
 }
 
 /* The row goes first: the store refuses while it is referenced, and without a row it cannot be
@@ -156,7 +156,7 @@ static bool collect_one(struct engine *e, const char *id)
 {
 	struct err ignored;
 
-	if (STORE_CALL(e, st, store_layer_remove(st, id, &ignored)) < 0)
+	if (STORE_CALL(e, store_layer_remove, id, &ignored) < 0)
 		return false;
 	hook_crash("collect:dropped");
 	(void)drop_files(e, id);
@@ -191,7 +191,7 @@ static bool has_row(struct engine *e, const char *id)
 {
 	struct store_layer l;
 	struct err err = { 0 };
-	int r = STORE_CALL(e, st, store_layer_get(st, id, &l, &err));
+	int r = STORE_CALL(e, store_layer_get, id, &l, &err);
 
 	return r == 0 || err.code != ERR_NOT_FOUND; /* if in doubt, keep it */
 }

@@ -21,7 +21,7 @@ static int start_sync(struct layer_task *t)
 
 	if (!layer_task_may_start(t))
 		return 0;
-	t->started = KEEPER_CALL(t->engine, k, &err, layer_sync(k, t->layer, &err)) == 0;
+	t->started = KEEPER_CALL(t->engine, &err, layer_sync, t->layer, &err) == 0;
 	return !t->started && err.sys != EBUSY ? -1 : 0;
 }
 

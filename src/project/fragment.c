@@ -35,7 +35,7 @@ int fragment_find(struct engine *e, const struct caller *caller, const char *pro
 
 	if (!fragment || !*fragment || strlen(fragment) >= STORE_ID)
 		return fragment_not_found(fragment ? fragment : "", err);
-	if (STORE_CALL(e, st, store_fragment_get(st, caller->tenant, fragment, &f, err)) < 0)
+	if (STORE_CALL(e, store_fragment_get, caller->tenant, fragment, &f, err) < 0)
 		return err->code == ERR_NOT_FOUND ? fragment_not_found(fragment, err) : -1;
 	if (strcmp(f.project, project) != 0)
 		return err_set(err, ERR_CONFLICT, "Fragment %s does not belong to project %s",
@@ -47,7 +47,7 @@ int fragment_find(struct engine *e, const struct caller *caller, const char *pro
 int fragment_load(struct engine *e, const struct caller *caller, const char *fragment,
 		  struct store_file_list *ret, struct err *err)
 {
-	int r = STORE_CALL(e, st, store_fragment_files(st, caller->tenant, fragment, ret, err));
+	int r = STORE_CALL(e, store_fragment_files, caller->tenant, fragment, ret, err);
 
 	return r < 0 && err->code == ERR_NOT_FOUND ? fragment_not_found(fragment, err) : r;
 }
@@ -58,7 +58,7 @@ int fragment_list(struct engine *e, const struct caller *caller, const char *use
 {
 	if (project_access(e, caller, user, project, PROJECT_VIEW, NULL, err) < 0)
 		return -1;
-	return STORE_CALL(e, st, store_fragment_list(st, caller->tenant, project, page, ret, err));
+	return STORE_CALL(e, store_fragment_list, caller->tenant, project, page, ret, err);
 }
 
 int fragment_get(struct engine *e, const struct caller *caller, const char *user,
@@ -186,8 +186,7 @@ static int add_record(struct save *s, struct err *err)
 	struct err ignored;
 
 	hook_crash("fragment:collected");
-	if (STORE_CALL(s->e, st,
-		       store_fragment_add(st, &s->f, s->files.items, s->files.count, err)) == 0)
+	if (STORE_CALL(s->e, store_fragment_add, &s->f, s->files.items, s->files.count, err) == 0)
 		return 0;
 	if (s->own_snapshot)
 		(void)snapshot_remove(s->e, s->caller, s->f.snapshot, &ignored);
@@ -252,7 +251,7 @@ int fragment_remove(struct engine *e, const struct caller *caller, const char *u
 	if (project_access(e, caller, user, project, PROJECT_DELETE, NULL, err) < 0 ||
 	    fragment_find(e, caller, project, fragment, &f, err) < 0)
 		return -1;
-	if (STORE_CALL(e, st, store_fragment_remove(st, caller->tenant, f.id, err)) < 0)
+	if (STORE_CALL(e, store_fragment_remove, caller->tenant, f.id, err) < 0)
 		return err->code == ERR_NOT_FOUND ? fragment_not_found(f.id, err) : -1;
 	hook_crash("fragment:removed");
 	delete_own_snapshot(e, caller, &f);

@@ -57,8 +57,8 @@ static int make_archive(const struct store_file_list *files, int64_t now, struct
 
 	if (fd < 0 || !p)
 		return err_sys(err, errno, "archive");
-	p->fd = fd;
-	p->total = p->n = p->extra_len = 0;
+	p->out.fd = fd;
+	p->total = p->out.n = p->extra_len = 0;
 	for (size_t i = 0; i < files->count && r == 0; i++) {
 		r = put_file(p, &files->items[i], now / 1000);
 		if ((i + 1) % RESTORE_STEP == 0 && ret->steps < ARRAY_LEN(ret->ends))

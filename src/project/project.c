@@ -61,7 +61,7 @@ int project_access(struct engine *e, const struct caller *caller, const char *us
 		return -1;
 	if (!project || !*project || strlen(project) >= STORE_ID)
 		return project_not_found(err);
-	r = STORE_CALL(e, st, check_access(st, caller->tenant, user, project, right, &p, err));
+	r = STORE_CALL(e, check_access, caller->tenant, user, project, right, &p, err);
 	if (r == 0 && ret)
 		*ret = p;
 	return r;
@@ -104,7 +104,7 @@ int project_add(struct engine *e, const struct caller *caller, const char *user,
 		return -1;
 	if (user_ensure(e, caller, user, err) < 0)
 		return -1;
-	if (STORE_CALL(e, st, add_project(st, user, &p, err)) < 0)
+	if (STORE_CALL(e, add_project, user, &p, err) < 0)
 		return -1;
 	*ret = p;
 	return 0;
@@ -121,7 +121,7 @@ int project_list(struct engine *e, const struct caller *caller, const char *user
 {
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	return STORE_CALL(e, st, store_project_list(st, caller->tenant, user, page, ret, err));
+	return STORE_CALL(e, store_project_list, caller->tenant, user, page, ret, err);
 }
 
 /* ---- deleting ---------------------------------------------------------------------------- */
@@ -199,7 +199,7 @@ int project_remove(struct engine *e, const struct caller *caller, const char *us
 	if (delete_snapshot_fragments(e, caller, user, p.id, err) < 0)
 		return -1;
 	hook_crash("project:dropped");
-	if (STORE_CALL(e, st, store_project_remove(st, caller->tenant, p.id, err)) < 0)
+	if (STORE_CALL(e, store_project_remove, caller->tenant, p.id, err) < 0)
 		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
 	hook_crash("project:removed");
 	return delete_copies(e, caller, p.id, err); /* those of switches that ran meanwhile */

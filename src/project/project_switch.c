@@ -97,9 +97,8 @@ static int load_latest_fragment(struct switch_job *m, struct err *err)
 	struct store_page page = { .limit = 1 };
 	struct store_fragment_list l = { 0 };
 
-	if (STORE_CALL(m->e, st,
-		       store_fragment_list(st, m->caller->tenant, m->opts->project, page, &l,
-					   err)) < 0)
+	if (STORE_CALL(m->e, store_fragment_list, m->caller->tenant, m->opts->project, page, &l,
+		       err) < 0)
 		return -1;
 	m->has_fragment = l.count > 0;
 	if (m->has_fragment)
@@ -274,37 +273,4 @@ int switch_user(struct engine *e, const struct caller *caller, const struct swit
 	snprintf(m.result.project, sizeof(m.result.project), "%s", opts->project);
 	*ret = m.result;
 	return 0;
-}
-
-/* ---- the active project ------------------------------------------------------------------ */
-
-static int load_active(struct store *st, const char *tenant, const char *user,
-		       struct active_fragment *ret, struct err *err)
-{
-	struct active_fragment a = { .has_fragment = false };
-	struct store_project p;
-	struct store_user u;
-
-	if (store_user_get(st, tenant, user, &u, err) < 0)
-		return err->code == ERR_NOT_FOUND ? 0 : -1;
-	if (!*u.project)
-		return 0;
-	if (store_project_get(st, tenant, u.project, &p, err) < 0)
-		return err->code == ERR_NOT_FOUND ? 0 : -1; /* deleted meanwhile */
-	memcpy(a.project, u.project, sizeof(a.project));
-	memcpy(a.fragment, u.fragment, sizeof(a.fragment));
-	a.has_fragment =
-		*u.fragment && store_fragment_get(st, tenant, u.fragment, &a.record, err) == 0;
-	if (*u.fragment && !a.has_fragment && err->code != ERR_NOT_FOUND)
-		return -1;
-	*ret = a;
-	return 1;
-}
-
-int user_active_fragment(struct engine *e, const struct caller *caller, const char *user,
-			 struct active_fragment *ret, struct err *err)
-{
-	if (name_check("user", user, STORE_USER, err) < 0)
-		return -1;
-	return STORE_CALL(e, st, load_active(st, caller->tenant, user, ret, err));
 }

@@ -37,13 +37,4 @@ struct switch_result {
 int switch_user(struct engine *e, const struct caller *caller, const struct switch_opts *opts,
 		struct switch_result *ret, struct err *err);
 
-struct active_fragment {
-	char project[STORE_ID], fragment[STORE_ID];
-	bool has_fragment; /* the fragment still exists: */
-	struct store_fragment record;
-};
-/* 1: *ret is the active project; 0: the user has none. */
-int user_active_fragment(struct engine *e, const struct caller *caller, const char *user,
-			 struct active_fragment *ret, struct err *err);
-
 #endif

@@ -138,7 +138,7 @@ int team_put(struct engine *e, const struct caller *caller, const char *by, cons
 		return -1;
 	if (role < TEAM_OWNER || role > TEAM_VIEWER)
 		return err_set(err, ERR_INVALID, "role: must be OWNER, ADMIN, MEMBER or VIEWER");
-	return STORE_CALL(e, st, put_member(st, caller->tenant, by, team, user, role, err));
+	return STORE_CALL(e, put_member, caller->tenant, by, team, user, role, err);
 }
 
 static int remove_member(struct store *st, const char *tenant, const char *by, const char *team,
@@ -163,7 +163,7 @@ int team_remove(struct engine *e, const struct caller *caller, const char *by, c
 {
 	if (check_names(by, team, user, err) < 0)
 		return -1;
-	return STORE_CALL(e, st, remove_member(st, caller->tenant, by, team, user, ret_was, err));
+	return STORE_CALL(e, remove_member, caller->tenant, by, team, user, ret_was, err);
 }
 
 int team_list(struct engine *e, const struct caller *caller, const char *by, const char *team,

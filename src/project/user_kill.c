@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deleting sessions of users: the active one, all of one user, all of all users. */
+/* Deletes all sessions of a user. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,44 +40,6 @@ static int kill_session(struct engine *e, const struct caller *caller,
 	return r;
 }
 
-/* ---- the active session ------------------------------------------------------------------ */
-
-static int kill_active(struct engine *e, const struct caller *caller, const char *user,
-		       struct kill_result *ret, struct err *err)
-{
-	struct session_ref ref = { .kind = "user", .key = user };
-	struct kill_result k = { .killed = false };
-	struct store_session s;
-	int r = session_get(e, caller, &ref, &s, err);
-
-	if (r < 0 && err->code != ERR_NOT_FOUND)
-		return -1;
-	if (r == 0) {
-		r = kill_session(e, caller, &s, &k, err);
-		store_session_fini(&s);
-		if (r < 0)
-			return -1;
-	}
-	hook_crash("kill:ended");
-	if (user_clear_location(e, caller, user, err) < 0)
-		return -1;
-	*ret = k;
-	return 0;
-}
-
-int user_kill_active_sandbox(struct engine *e, const struct caller *caller, const char *user,
-			     struct kill_result *ret, struct err *err)
-{
-	auto_fini(user_queue_leave) struct user_queue_ticket ticket = { 0 };
-
-	if (name_check("user", user, STORE_USER, err) < 0 ||
-	    user_queue_enter(&ticket, e, caller, user, err) < 0)
-		return -1;
-	return kill_active(e, caller, user, ret, err);
-}
-
-/* ---- many -------------------------------------------------------------------------------- */
-
 static int kill_listed(struct engine *e, const struct caller *caller, const struct store_session *s,
 		       void *arg, struct err *err)
 {
@@ -114,51 +76,21 @@ static int clear_location(struct engine *e, const struct caller *caller, const c
 	return *session ? 0 : user_clear_location(e, caller, user, err);
 }
 
-static int clear_locations(struct engine *e, const struct caller *caller, struct err *err)
-{
-	struct store_page page = { .limit = 100 };
-	int r = 0;
-
-	do {
-		struct store_user_list l = { 0 };
-
-		WITH_STORE(e, st)
-		r = store_user_list(st, caller->tenant, page, &l, err);
-		for (size_t i = 0; r == 0 && i < l.count; i++)
-			r = clear_location(e, caller, l.items[i].id, err);
-		page.after = l.next;
-		store_user_list_fini(&l);
-	} while (r == 0 && page.after);
-	return r;
-}
-
-static int kill_all(struct engine *e, const struct caller *caller, const char *user,
-		    struct kill_result_list *ret, struct err *err)
+int user_kill_sandboxes(struct engine *e, const struct caller *caller, const char *user,
+			struct kill_result_list *ret, struct err *err)
 {
 	struct kill_result_list l = { 0 };
 	struct store_session_filter f = { .tenant = caller->tenant, .user = user };
-	int r = session_walk(e, caller, &f, kill_listed, &l, err);
+	int r;
 
+	if (name_check("user", user, STORE_USER, err) < 0)
+		return -1;
+	r = session_walk(e, caller, &f, kill_listed, &l, err);
 	hook_crash("kill:ended");
-	if (r == 0)
-		r = user ? clear_location(e, caller, user, err) : clear_locations(e, caller, err);
-	if (r < 0) {
+	if (r < 0 || clear_location(e, caller, user, err) < 0) {
 		kill_result_list_fini(&l);
 		return -1;
 	}
 	*ret = l;
 	return 0;
-}
-
-int user_kill_sandboxes(struct engine *e, const struct caller *caller, const char *user,
-			struct kill_result_list *ret, struct err *err)
-{
-	return name_check("user", user, STORE_USER, err) < 0 ? -1
-							     : kill_all(e, caller, user, ret, err);
-}
-
-int user_kill_all_sandboxes(struct engine *e, const struct caller *caller,
-			    struct kill_result_list *ret, struct err *err)
-{
-	return kill_all(e, caller, NULL, ret, err);
 }

@@ -9,22 +9,15 @@ struct kill_result {
 	char session[STORE_ID], sandbox[STORE_ID]; /* sandbox "" if it was hibernated */
 	char project[STORE_ID];
 };
-/* Deletes the user's active session with its files; the user has no active project afterwards.
- * Succeeds with killed false if the user has no active session. */
-int user_kill_active_sandbox(struct engine *e, const struct caller *caller, const char *user,
-			     struct kill_result *ret, struct err *err);
-
 struct kill_result_list {
 	struct kill_result *items; /* owned */
 	size_t count, killed, failed;
 	size_t projects; /* working copies among them */
 };
 void kill_result_list_fini(struct kill_result_list *l);
-/* Deletes every session of the user, however it was created. Continues after a failure. */
+/* Deletes every session of the user, however it was created; the user has no active project
+ * afterwards. Continues after a failure. */
 int user_kill_sandboxes(struct engine *e, const struct caller *caller, const char *user,
 			struct kill_result_list *ret, struct err *err);
-/* The same for every user. Sessions that belong to no user stay. */
-int user_kill_all_sandboxes(struct engine *e, const struct caller *caller,
-			    struct kill_result_list *ret, struct err *err);
 
 #endif

@@ -73,7 +73,7 @@ static int check_name(struct session *n, const char *name, struct err *err)
 
 	if (!name)
 		return 0;
-	if (STORE_CALL(n->engine, st, store_snapshot_find(st, n->id, name, &existing, &other)) == 0)
+	if (STORE_CALL(n->engine, store_snapshot_find, n->id, name, &existing, &other) == 0)
 		return err_set(err, ERR_CONFLICT, "session %s already has a snapshot '%s': %s",
 			       n->id, name, existing.id);
 	if (other.code == ERR_NOT_FOUND)
@@ -241,7 +241,7 @@ int snapshot_remove(struct engine *e, const struct caller *caller, const char *i
 	if (snapshot_get(e, caller, id, &s, err) < 0)
 		return -1;
 	clear_in_record(e, &s, caller->actor);
-	r = STORE_CALL(e, st, store_snapshot_remove(st, id, err));
+	r = STORE_CALL(e, store_snapshot_remove, id, err);
 	return r < 0 && err->code == ERR_NOT_FOUND
 		       ? err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id)
 		       : r;

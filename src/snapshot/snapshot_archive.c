@@ -53,7 +53,7 @@ static int start_export(struct engine *e, const char *job, const char *layer, in
 	for (size_t i = 0; i < n; i++)
 		names[i] = ids[i];
 	for (;;) {
-		r = KEEPER_CALL(e, k, err, layer_export(k, job, names, n, fd, err));
+		r = KEEPER_CALL(e, err, layer_export, job, names, n, fd, err);
 		if (r == 0 || err->sys != EBUSY || clock_mono_ms() > until)
 			return r;
 		usleep(BUSY_US);
@@ -77,7 +77,7 @@ static int write_layers(void *arg, int fd, struct err *err)
 	if (keeper_conn_wait_job(x->engine, job, NULL, err) == 0)
 		return 0;
 	/* also cancels the job of this name */
-	(void)KEEPER_CALL(x->engine, k, &ignored, layer_drop(k, job, &ignored));
+	(void)KEEPER_CALL(x->engine, &ignored, layer_drop, job, &ignored);
 	return err->sys == EILSEQ ? err_set(err, ERR_INVALID,
 					    "cannot export: a file name starts with .wh., which "
 					    "archives reserve")
@@ -196,7 +196,7 @@ static int add_snapshot(struct engine *e, const struct caller *caller,
 	memcpy(snap.tenant, s.tenant, sizeof(snap.tenant));
 	memcpy(snap.layer, s.layer, sizeof(snap.layer));
 	snprintf(snap.name, sizeof(snap.name), "%s", name ? name : "");
-	r = STORE_CALL(e, st, store_snapshot_add(st, &snap, err));
+	r = STORE_CALL(e, store_snapshot_add, &snap, err);
 	if (r == 0)
 		*ret = snap;
 	return r;
@@ -214,7 +214,7 @@ int snapshot_import(struct engine *e, const struct caller *caller, const char *t
 	int r;
 
 	if (name_check_optional("name", name, STORE_NAME, err) < 0 ||
-	    KEEPER_CALL(e, k, err, keeper_client_features(k, &has, err)) < 0 ||
+	    KEEPER_CALL(e, err, keeper_client_features, &has, err) < 0 ||
 	    create_session(e, caller, template, has & KEEPER_HAS_ROOT, id, err) < 0)
 		return -1;
 	r = unpack(e, caller, &ref, has & KEEPER_HAS_ROOT, fd, err);
@@ -234,7 +234,7 @@ void snapshot_clean_imports(struct engine *e)
 	struct store_page page = { .limit = STORE_PAGE_MAX };
 	struct store_session_list l = { 0 };
 	struct err ignored;
-	int r = STORE_CALL(e, st, store_session_list(st, &f, page, &l, &ignored));
+	int r = STORE_CALL(e, store_session_list, &f, page, &l, &ignored);
 
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
 		struct caller owner = { .tenant = l.items[i].tenant, .actor = "lodge" };

@@ -90,7 +90,7 @@ static int get_record(struct engine *e, const char *name, const struct template 
 
 	if (compute_version(name, t, version, err) < 0)
 		return -1;
-	if (STORE_CALL(e, st, store_environment_get(st, name, &v.record, err)) < 0)
+	if (STORE_CALL(e, store_environment_get, name, &v.record, err) < 0)
 		return -1;
 	v.current = strcmp(v.record.version, version) == 0;
 	*ret = v;
@@ -245,7 +245,7 @@ static int capture(struct engine *e, const char *name, const struct template *t,
 		return -1;
 	r = read_environment(e, sb, t, &v.data, err);
 	if (r == 0)
-		r = STORE_CALL(e, st, store_environment_put(st, &v, err));
+		r = STORE_CALL(e, store_environment_put, &v, err);
 	scratch_destroy(e, sb);
 	store_environment_fini(&v);
 	return r;

@@ -69,7 +69,7 @@ static int count_sessions(struct engine *e, const char *name, int64_t *ret, stru
 {
 	struct store_session_filter f = { .template = name };
 
-	return STORE_CALL(e, st, store_session_count(st, &f, ret, err));
+	return STORE_CALL(e, store_session_count, &f, ret, err);
 }
 
 static int64_t count_bytes(struct engine *e, const struct template *t)
@@ -79,7 +79,7 @@ static int64_t count_bytes(struct engine *e, const struct template *t)
 
 	if (!t->layer)
 		return (int64_t)t->made.bytes;
-	return STORE_CALL(e, st, store_layer_get(st, t->layer, &l, &ignored)) < 0 ? 0 : l.bytes;
+	return STORE_CALL(e, store_layer_get, t->layer, &l, &ignored) < 0 ? 0 : l.bytes;
 }
 
 int template_info(struct engine *e, const char *name, struct template_info *ret, struct err *err)
@@ -196,7 +196,7 @@ static int load_origin(struct engine *e, const struct caller *caller,
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_layer l;
 
-	if (STORE_CALL(e, st, store_layer_get(st, snap->layer, &l, err)) < 0)
+	if (STORE_CALL(e, store_layer_get, snap->layer, &l, err) < 0)
 		return -1;
 	if (*snap->session && session_get(e, caller, &ref, &s, err) == 0)
 		memcpy(l.template, s.template, sizeof(l.template));
@@ -403,7 +403,7 @@ static int hold_layer(void *arg, const char *name)
 int templates_reconcile(struct engine *e, struct err *err)
 {
 	if (template_each_marked(e->home, reconcile_template, e, err) < 0 ||
-	    STORE_CALL(e, st, store_layer_release(st, HOLDER, err)) < 0)
+	    STORE_CALL(e, store_layer_release, HOLDER, err) < 0)
 		return -1;
 	return template_each(e->home, hold_layer, e, err);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""liblodge.so and lodge.h as somebody else's program meets them."""
+"""liblodge.so and lodge.h, used by programs outside the source tree."""
 
 import os
 import pathlib
@@ -37,7 +37,7 @@ def compile_program(source, program, *flags):
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """The programs use_lib*.c beside this file, compiled when asked for."""
+    """Compiles use_lib*.c of this directory on demand."""
     made, where = {}, tmp_path_factory.mktemp("lib")
 
     def make(name):
@@ -50,7 +50,8 @@ def programs(tmp_path_factory):
 
 @pytest.fixture
 def home(programs):
-    """Sessions outlive whoever made them, so they are destroyed here, whatever became of the test."""
+    """A data directory. Sessions outlive the program that created them, so they are destroyed here even if the test
+    failed."""
     path = tempfile.mkdtemp(prefix="lodge-lib-")
     yield path
     assert passed(run(programs("use_lib"), path, "clean"))
@@ -67,26 +68,27 @@ def passed(r):
     return r.returncode == 0 and "not ok" not in r.stdout and "SKIP" not in r.stdout
 
 
-def told(r, word):
+def value_of(r, word):
     return re.search(rf"^{word} (\S+)$", r.stdout, re.M).group(1)
 
 
 @pytest.mark.parametrize("name", ["use_lib", "use_lib_run", "use_lib_files", "use_lib_threads"])
-def test_a_program_outside(programs, home, name):
+def test_programs_use_the_library(programs, home, name):
     assert passed(run(programs(name), home))
 
 
 @pytest.mark.parametrize("how", ["leave", "vanish"])
 def test_sessions_outlive_the_program(programs, home, how):
-    """Files and a running command with its output, whether it closed or just went."""
+    """The files and a running command with its output survive, whether the program closed the library or just
+    exited."""
     first = run(programs("use_lib"), home, how)
     assert passed(first)
-    second = run(programs("use_lib"), home, "back", told(first, "exec"))
+    second = run(programs("use_lib"), home, "back", value_of(first, "exec"))
     assert passed(second)
-    assert told(second, "sandbox") == told(first, "sandbox")
+    assert value_of(second, "sandbox") == value_of(first, "sandbox")
 
 
-def test_the_example(tmp_path, home):
+def test_the_example_works_twice(tmp_path, home):
     program = compile_program(EXAMPLE, tmp_path / "session")
     first, second = (run(program, env={**os.environ, "LODGE_HOME": home}) for _ in range(2))
     assert first.returncode == 0 and "visit number 1\n" in first.stdout
@@ -95,18 +97,18 @@ def test_the_example(tmp_path, home):
     assert len(second.stdout.splitlines()) == 3
 
 
-def test_the_example_is_short_and_the_documents_have_it():
+def test_the_example_is_short_and_in_the_documents():
     text = EXAMPLE.read_text()
     assert len(text.splitlines()) <= 30
     assert f"```\n{text}```\n" in (ROOT / "man/liblodge.3.scd").read_text()
     assert [b.text for b in pages.blocks("c") if b.info == "c"] == [text]
 
 
-def test_the_readme_says_how_it_is_built_and_run(tmp_path, home):
+def test_the_build_commands_of_the_readme_work(tmp_path, home):
     for name, target in (("build", BUILD), ("include", ROOT / "include"), ("docs", ROOT / "docs")):
         (tmp_path / name).symlink_to(target)
     (tmp_path / "bin").mkdir()
-    compiler = tmp_path / "bin/cc"  # what is linked with a sanitized library must be so too
+    compiler = tmp_path / "bin/cc"  # a program linked with a sanitized library must be sanitized too
     compiler.write_text(f"#!/bin/sh\nexec {shutil.which('cc')} {' '.join(sanitized())} \"$@\"\n")
     compiler.chmod(0o755)
     env = {**os.environ, "LODGE_HOME": home, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
@@ -134,14 +136,14 @@ def test_every_function_is_documented_and_used():
 
 
 @pytest.mark.parametrize("compiler, language", [("cc", "c"), ("c++", "c++")])
-def test_the_header_stands_alone(compiler, language):
+def test_the_header_compiles_alone(compiler, language):
     if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
     subprocess.run([compiler, "-x", language, "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", f"-I{ROOT}/include", "-"],
                    input="#include <lodge.h>\n", text=True, check=True)
 
 
-def test_a_program_in_another_language(tmp_path):
+def test_a_cpp_program_uses_the_library(tmp_path):
     if not shutil.which("c++"):
         pytest.skip("no c++")
     (tmp_path / "a.cc").write_text("#include <lodge.h>\n#include <cstring>\nint main() {\n"
@@ -188,8 +190,8 @@ lib.lodge_close(lodge)
 """
 
 
-def test_an_older_program(home):
-    """One that knows only the beginning of each struct, by ctypes."""
+def test_a_program_with_shorter_structs_works(home):
+    """Uses ctypes and declares only the first fields of each struct."""
     if sanitized():
         pytest.skip("a sanitized library needs a sanitized program")
     r = run(sys.executable, "-c", OLDER, LIBRARY, home)

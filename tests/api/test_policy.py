@@ -53,7 +53,7 @@ def test_as_json():
              "why": "is not on the allow list"}]}
 
 
-def test_blanks_around_names_are_none_of_them():
+def test_blanks_around_names_are_ignored():
     assert test("--allow", " ls, cat ", "ls; cat").returncode == 0
     for names in ("ls -la", "ls,,cat", " , ls"):
         answer = test("--allow", names, "ls")
@@ -78,7 +78,7 @@ def test_lists_from_a_file(tmp_path):
     assert answer.returncode == 2 and "nothing" in answer.stderr
 
 
-def test_wrong_calls_say_so():
+def test_wrong_usage_is_reported():
     answer = test("echo \"a")
     assert answer.returncode == 2 and answer.stderr == 'lodge: command: unclosed " at line 1, column 6\n'
     for args in ((), ("a", "b"), ("--allow", "a/b", "ls"), ("--colour", "ls")):

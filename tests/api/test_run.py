@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lodge run, doctor and template, as a user meets them: real sandboxes, real exit statuses.
+"""lodge run, doctor and template with real sandboxes and exit statuses.
 
 Everything happens in a home directory of its own, and at the end nothing may be left of it: no process,
 no mount, no state."""
@@ -47,7 +47,7 @@ def gone(pids):
 
 
 def leftovers(home):
-    """What is still there after the keepers had time to clean up."""
+    """What remains after the keepers had time to clean up."""
     left = []
 
     def clean():
@@ -143,7 +143,7 @@ def test_large_output_is_complete():
 
 def test_output_order_is_kept_for_a_slow_reader():
     p = subprocess.Popen([LODGE, "run", "seq", "400000"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
-    time.sleep(0.5)  # more than the log and the pipe hold: the command has to wait
+    time.sleep(0.5)  # more than the log and the pipe hold, so the command has to wait
     data = p.stdout.read()
     assert p.wait(180) == 0
     assert data == b"".join(b"%d\n" % i for i in range(1, 400001))
@@ -203,10 +203,10 @@ def test_closed_standard_descriptors():
     assert r.returncode == 0
 
 
-# ---- who, where, with what -------------------------------------------------------------------------
+# ---- user, directory, environment ------------------------------------------------------------------
 
 
-def test_default_user_and_place():
+def test_default_user_and_directory():
     r = bash("id -un; id -u; pwd; hostname; echo $HOME")
     assert r.stdout.split() == [b"user", b"1000", b"/home/user", b"lodge", b"/home/user"]
 
@@ -239,13 +239,13 @@ def test_hostname():
 
 def test_user():
     assert run("--user", "1234:2345", "id", "-u").stdout == b"1234\n"
-    if IS_ROOT:  # an ordinary user has one number to give away
+    if IS_ROOT:  # an ordinary user can map only one id
         assert run("--user", "1234:2345", "id", "-g").stdout == b"2345\n"
     assert run("--user", "user", "id", "-un").stdout == b"user\n"
 
 
 def test_bad_user():
-    assert "nobody-knows" in one_line(run("--user", "nobody-knows", "true"))
+    assert "nosuch-user" in one_line(run("--user", "nosuch-user", "true"))
     assert "root" in one_line(run("--user", "0", "true"))
     one_line(run("--user", "99999999", "true"))
     one_line(run("--user", "", "true"))
@@ -361,7 +361,7 @@ def test_memory():
 
 
 @needs_root
-def test_memory_of_a_child_is_told_too():
+def test_memory_limit_of_a_child_is_reported():
     r = bash("tail /dev/zero; echo went on", "--memory", "32M")
     assert r.returncode == 0 and r.stdout == b"went on\n"
     assert b"LIMIT_MEMORY" in r.stderr
@@ -520,7 +520,7 @@ def test_json_with_input():
     assert j["stdout"] == "ABC"
 
 
-def test_json_failure_of_lodge_is_a_line_and_no_object():
+def test_json_failure_of_lodge_prints_an_error_line_only():
     r = run("--json", "--template", "no-such", "true")
     assert one_line(r) and r.stdout == b""
     r = run("--json", "no-such-command")
@@ -583,7 +583,7 @@ def test_killing_lodge_leaves_nothing(home):
     assert not [q for q in pathlib.Path("/proc").glob("[0-9]*/cmdline") if mark.encode() in read_or_empty(q)]
 
 
-def test_killing_the_keeper_is_told(home):
+def test_killing_the_keeper_is_reported(home):
     p = started("-c", "echo ready; sleep 60")
     inner = below_keepers(home)
     assert inner
@@ -591,7 +591,7 @@ def test_killing_the_keeper_is_told(home):
         os.kill(pid, signal.SIGKILL)
     _, err = p.communicate(timeout=180)
     assert p.returncode == 125 and err.count(b"\n") == 1 and b"keeper" in err
-    assert run("true").returncode == 0  # sweeps what the dead one left
+    assert run("true").returncode == 0  # removes what the killed run left
     assert leftovers(home) == [] and gone(inner)
 
 
@@ -625,7 +625,7 @@ def test_stalled_reader_does_not_shield_from_signals():
 
 
 def in_terminal(args, feed=()):
-    """Runs lodge with a terminal of its own; what it wrote, and its status."""
+    """Run lodge on a new terminal; return its output and status."""
     return machine.in_terminal(lambda: os.execv(LODGE, [LODGE, "run", *args]), feed)
 
 
@@ -634,7 +634,7 @@ def test_tty():
     assert b"yes" in data and b"/dev/pts/" in data and status == 5
 
 
-def test_tty_without_a_terminal_outside():
+def test_tty_when_the_caller_has_no_terminal():
     r = bash("test -t 0 && stty size", "-t", input=b"")
     assert r.stdout.split() == [b"24", b"80"]
 
@@ -645,7 +645,7 @@ def test_tty_input_and_interrupt():
     assert b"got word" in data and status == 130
 
 
-def test_terminal_stdin_is_not_taken_without_being_asked():
+def test_terminal_stdin_is_not_read_by_default():
     _, status = in_terminal(["-c", "wc -c"])
     assert status == 0
     data, status = in_terminal(["-i", "-c", "echo ready; head -1"], [(b"ready", b"word\n")])
@@ -672,7 +672,7 @@ def test_doctor_json():
     assert names[-1] == "a sandbox"
 
 
-def test_doctor_says_when_the_keeper_is_missing(tmp_path):
+def test_doctor_reports_a_missing_keeper(tmp_path):
     alone = tmp_path / "lodge"
     shutil.copy(LODGE, alone)
     r = subprocess.run([alone, "doctor"], capture_output=True, timeout=60)
@@ -708,7 +708,7 @@ def make_root(path):
 
 @pytest.fixture()
 def template(request):
-    """A name that is removed again."""
+    """A template name; the template is removed afterwards."""
     name = re.sub("[^a-z0-9]", "-", request.node.name.lower())[:50]
     yield name
     lodge("template", "rm", name, "--yes")
@@ -741,7 +741,7 @@ def test_template_from_a_directory(tmp_path, template):
     added(template, make_root(tmp_path / "root"))
     check_root(template)
     assert inside(template, "echo x > /tmp/f; cat /tmp/f") == b"x\n"
-    assert inside(template, "ls /tmp") == b""  # the template itself never changes
+    assert inside(template, "ls /tmp") == b""  # writes of a sandbox never change the template
 
 
 @needs_busybox
@@ -815,12 +815,12 @@ def test_template_from_an_oci_layout(tmp_path, template):
                ("tmp", None)], "gz"),
         layer([("app/.wh.old", b""), ("app/both", b"2"), ("gone/.wh..wh..opq", b""), ("gone/y", b"y")]),
     ]
-    config = {"Env": ["PATH=/bin", "WHO=image"], "WorkingDir": "/app", "User": "other:staff"}
+    config = {"Env": ["PATH=/bin", "FROM=image"], "WorkingDir": "/app", "User": "other:staff"}
     added(template, make_layout(tmp_path / "img", layers, config, host_arch()), "--env", "MORE=mine")
-    assert inside(template, "pwd; ls; cat both; echo; ls /gone; echo $WHO $MORE").split() == \
+    assert inside(template, "pwd; ls; cat both; echo; ls /gone; echo $FROM $MORE").split() == \
         [b"/app", b"both", b"2", b"y", b"image", b"mine"]
     assert inside(template, "id -u") == b"2000\n"
-    assert inside(template, "echo $WHO; pwd", "--env", "WHO=me", "--workdir", "/tmp") == b"me\n/tmp\n"
+    assert inside(template, "echo $FROM; pwd", "--env", "FROM=me", "--workdir", "/tmp") == b"me\n/tmp\n"
 
 
 def test_oci_layout_for_another_machine(tmp_path):
@@ -860,8 +860,8 @@ def test_template_with_a_root(tmp_path, template):
 
 @needs_busybox
 def test_template_for_an_unknown_user(tmp_path, home):
-    r = lodge("template", "add", "unknown-user", make_root(tmp_path / "root"), "--user", "nobody-knows")
-    assert r.returncode == 1 and r.stderr.count(b"\n") == 1 and b"nobody-knows" in r.stderr
+    r = lodge("template", "add", "unknown-user", make_root(tmp_path / "root"), "--user", "nosuch-user")
+    assert r.returncode == 1 and r.stderr.count(b"\n") == 1 and b"nosuch-user" in r.stderr
     r = lodge("template", "add", "unknown-user", tmp_path / "root", "--user", "root")
     assert r.returncode == 1 and b"--root" in r.stderr
     assert leftovers(home) == []

@@ -18,6 +18,7 @@
 #include "proc.h"
 #include "engine/engine.h"
 #include "session/session_api.h"
+#include "service/engine_open.h"
 
 enum { SETTINGS_MAX = 16, START_MS = 10000 };
 

@@ -84,7 +84,7 @@ def by_c(build, home, runs):
 
 
 class Watched:
-    """A function of the library, with the time it took in all."""
+    """A function of the library that adds up the time spent in it."""
 
     def __init__(self, lib, name):
         self._lib, self._name, self._function, self.spent = lib, name, getattr(lib, name), 0.0
@@ -101,7 +101,7 @@ class Watched:
 
 
 def by_python(home, runs):
-    """All of each call; and what of it was outside the library."""
+    """Return the total time of each call, and the part of it outside the library."""
     os.environ["LODGE_DATA"] = os.path.join(home, "python")
     import lodge
     from lodge import _local
@@ -143,7 +143,7 @@ def main():
         c = by_c(build, home, runs)
         whole, over = by_python(home, runs)
     finally:
-        time.sleep(0.5)  # keepers leave
+        time.sleep(0.5)  # keepers exit
         shutil.rmtree(home, ignore_errors=True)
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(f"| call (median of {runs}) | C, us | Python, us | of it outside liblodge, us | in the quietest tenth |")

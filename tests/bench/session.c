@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "sandbox/template/template.h"
 #include "session/session_api.h"
+#include "service/engine_open.h"
 #include "snapshot/snapshot.h"
 #include "machine/exec.h"
 #include "snapshot/snapshot.h"

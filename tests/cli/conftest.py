@@ -14,7 +14,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module")
 def lodged():
-    """One for all tests of a file, which listens on a unix socket too."""
+    """One daemon for all tests of a file; it also listens on a Unix socket."""
     with contextlib.closing(Daemon()) as d:
         yield d
 

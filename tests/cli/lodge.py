@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line, and a daemon for it that keeps its address when it is started again."""
+"""Runs the lodge command, and a daemon whose address survives restarts."""
 import os
 import signal
 import subprocess
@@ -15,7 +15,7 @@ class Daemon(SocketLodged):
         return UnixClient(self.socket, key)
 
     def crash(self):
-        """Without a word; the sandboxes live on."""
+        """Kill the daemon; the sandboxes keep running."""
         self.stop(signal.SIGKILL)
 
     def env(self, **more):
@@ -28,7 +28,7 @@ class Daemon(SocketLodged):
                                 env=kw.pop("env", None) or self.env(), **kw)
 
     def lodge(self, *words, data=None, env=None):
-        """Status, output, errors."""
+        """Run lodge; return its status, stdout and stderr."""
         how = {"input": data} if data is not None else {"stdin": subprocess.DEVNULL}
         done = subprocess.run([LODGE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               env=env or self.env(), timeout=SECONDS, check=False, **how)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between lodge and a lodged: what is asked can be seen, and kept waiting."""
+"""A proxy between lodge and lodged that records requests and can delay them."""
 import contextlib
 import socket
 import socketserver
@@ -7,7 +7,7 @@ import threading
 
 
 class Relay:
-    """`before(line)` is called with the first line of each request, and may take its time; `asked` is all that came."""
+    """`before(line)` is called with the first line of each request and may block; `asked` has all received bytes."""
 
     def __init__(self, lodged, before):
         self.asked = asked = bytearray()
@@ -19,9 +19,9 @@ class Relay:
                 before(head.split(b"\r\n")[0].decode())
                 with contextlib.suppress(OSError), socket.create_connection((lodged.host, lodged.port)) as there:
                     there.sendall(head)
-                    pump = threading.Thread(target=carry, args=(self.request, there, asked), daemon=True)
+                    pump = threading.Thread(target=copy_stream, args=(self.request, there, asked), daemon=True)
                     pump.start()
-                    carry(there, self.request)
+                    copy_stream(there, self.request)
 
         self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
@@ -36,7 +36,7 @@ class Relay:
         self.server.socket.close()
 
 
-def carry(here, there, seen=None):
+def copy_stream(here, there, seen=None):
     with contextlib.suppress(OSError):
         while data := here.recv(65536):
             if seen is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command on a terminal of its own: what it shows, and what is typed."""
+"""Runs lodge on a new terminal."""
 import fcntl
 import os
 import pty
@@ -31,7 +31,7 @@ class Terminal:
         return bool(ready)
 
     def wait(self, text):
-        """Until it shows this text."""
+        """Read until the output contains this text."""
         end = time.monotonic() + SECONDS
         while text.encode() not in self.seen:
             assert time.monotonic() < end, f"{text!r} is not in {self.seen!r}"
@@ -41,7 +41,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def end(self):
-        """The exit status; all it showed is in seen."""
+        """Return the exit status; `seen` has the whole output."""
         end = time.monotonic() + SECONDS
         while self.process.poll() is None:
             assert time.monotonic() < end, f"it does not end: {self.seen!r}"

@@ -12,7 +12,7 @@ from terminal import Terminal
 
 @pytest.fixture
 def people(client):
-    """ada has two sandboxes, bob one that sleeps."""
+    """ada has two sandboxes, bob a hibernated session."""
     made = [client.enter(key="a1", user="ada"), client.enter(key="a2", user="ada", project="blue"),
             client.enter(key="b", user="bob", asleep=True)]
     yield made
@@ -41,7 +41,7 @@ def test_one_user(lodged, client, people):
     rows = dict(r.split(None, 1) for r in lines(lodged.lodge("users", "show", "ada")))
     assert rows["user"] == "ada" and rows["sessions"] == "2" and rows["sandboxes"] == "2, no limit"
     assert json.loads(lodged.lodge("users", "show", "ada", "--json")[1]).keys() == {"user", "quota", "usage"}
-    assert lodged.lodge("users", "show", "nobody")[0] == 1
+    assert lodged.lodge("users", "show", "nosuch")[0] == 1
     assert lines(lodged.lodge("users", "ls"))[0] == lines(lodged.lodge("users"))[0]
 
 
@@ -77,13 +77,13 @@ def test_cleanup(lodged, client, people):
     assert answer == {"users": [{"id": "bob", "ended": [people[2]], "failed": []}]}
     assert lines(lodged.lodge("cleanup", "--all")) == ["nothing to delete: no user has a session"]
     assert json.loads(lodged.lodge("cleanup", "--all", "--json")[1]) == {"users": []}
-    assert json.loads(lodged.lodge("cleanup", "nobody", "--json")[1])["users"][0]["ended"] == []
+    assert json.loads(lodged.lodge("cleanup", "nosuch", "--json")[1])["users"][0]["ended"] == []
     for words in ((), ("ada", "--all")):
         assert lodged.lodge("cleanup", *words, "--url", "http://127.0.0.1:1")[0] == 2
 
 
 class Stuck(http.server.BaseHTTPRequestHandler):
-    """A service that cannot end one of two."""
+    """A service that fails to end one of two sandboxes."""
 
     def do_POST(self):
         data = json.dumps({"success": True, "message": "", "results": {
@@ -98,7 +98,7 @@ class Stuck(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_cleanup_that_fails_in_part(lodged):
+def test_cleanup_reports_partial_failure(lodged):
     server = http.server.HTTPServer(("127.0.0.1", 0), Stuck)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     env = dict(lodged.env(), LODGE_URL=f"http://127.0.0.1:{server.server_port}")
@@ -135,7 +135,7 @@ def test_policies(lodged, client, tmp_path):
     rows = lines(lodged.lodge("policy", "set", "readers", "--allow", "ls,cat", "--deny", "rm", "--idle", "10m",
                               "--max-active", "2", "--on-exceed", "replace", "--reason", "only reading"))
     assert "ls cat" in "\n".join(rows)
-    assert lodged.lodge("policy", "set", "readers", "--allow", "ls")[0] == 0  # what is not said stays
+    assert lodged.lodge("policy", "set", "readers", "--allow", "ls")[0] == 0  # other fields stay unchanged
     answer = json.loads(lodged.lodge("policy", "show", "readers", "--json")[1])["policy"]
     assert answer["commands"]["allow"] == ["ls"] and answer["idle_timeout_ms"] == 600000
     assert answer["commands"]["deny"] == ["rm"] and answer["commands"]["reason"] == "only reading"
@@ -156,7 +156,7 @@ def test_policies(lodged, client, tmp_path):
     assert status == 1 and "copy" in err
     assert lodged.lodge("policy", "set", "x", "--max-active", "no")[0] == 2
     assert lodged.lodge("policy", "set", "x", "--allow", "a b")[0] == 1
-    assert lodged.lodge("policy", "test", "--allow", "ls", "ls")[0] == 0  # as before, and without a service
+    assert lodged.lodge("policy", "test", "--allow", "ls", "ls")[0] == 0  # works without a service
 
 
 def test_status(lodged):

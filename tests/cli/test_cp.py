@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lodge cp, in and out, and what archives of bad guests cannot do."""
+"""lodge cp in both directions, and what hostile archives cannot do."""
 import http.server
 import io
 import json
@@ -51,10 +51,10 @@ def test_files(lodged, client, at, tmp_path):
     (tmp_path / "d").mkdir()
     ok(lodged.lodge("cp", "cp:src", "cp:/tmp/from-stdin", str(tmp_path / "d")))
     assert sorted(os.listdir(tmp_path / "d")) == ["from-stdin", "src"]
-    assert sorted(os.listdir(tmp_path)) == ["back", "d", "src"]  # nothing half-done is left
+    assert sorted(os.listdir(tmp_path)) == ["back", "d", "src"]  # no temporary file is left
 
 
-def test_names_that_are_no_text(lodged, at, tmp_path):
+def test_names_that_are_not_utf8(lodged, at, tmp_path):
     src = os.fsencode(tmp_path) + b"/\xff\xfe %2f?"
     with open(src, "wb") as f:
         f.write(b"1")
@@ -65,8 +65,8 @@ def test_names_that_are_no_text(lodged, at, tmp_path):
     assert got[0] == 1 and "\033" not in got[2]
 
 
-def test_no_path_leads_up(lodged, at, tmp_path):
-    """On the way another path may be made of it."""
+def test_paths_with_dot_dot_are_refused(lodged, at, tmp_path):
+    """A proxy could normalize the URL to another path."""
     (tmp_path / "f").write_text("x")
     for args in (("cp:../x", "-"), ("cp:a/../b", "-"), (str(tmp_path / "f"), "cp:/tmp/../f")):
         got = lodged.lodge("cp", *args)
@@ -92,10 +92,10 @@ def test_directories(lodged, client, at, tmp_path):
     assert (back / "deep" / "er" / "f\xfc \n").read_bytes() == b"x" * 100000
     assert os.readlink(back / "link") == "run" and (back / "shut").stat().st_mode & 0o777 == 0o555
     assert back.stat().st_mode & 0o777 == 0o750
-    ok(lodged.lodge("cp", "cp:tree", str(back)))  # one that is there: below it
+    ok(lodged.lodge("cp", "cp:tree", str(back)))  # into an existing directory: copied below it
     assert (back / "tree" / "run").exists()
     (back / "run").write_text("old")
-    ok(lodged.lodge("cp", "cp:tree/.", str(back)))  # the content alone, over what is there
+    ok(lodged.lodge("cp", "cp:tree/.", str(back)))  # copies only the content, over the existing files
     assert (back / "run").read_text() == "#!/bin/sh\n" and not list(back.glob(".lodge*"))
     tar = tarfile.open(fileobj=io.BytesIO(ok(lodged.lodge("cp", "cp:tree", "-"))))
     assert "run" in [n.lstrip("./") for n in tar.getnames()]
@@ -103,7 +103,7 @@ def test_directories(lodged, client, at, tmp_path):
     assert client.run("key:cp", "ls unpacked/deep/er").startswith("f")
 
 
-def test_pipes_and_sockets_stay(lodged, client, at, tmp_path):
+def test_pipes_sockets_and_devices_are_skipped(lodged, client, at, tmp_path):
     src = tmp_path / "odd"
     (src / "d").mkdir(parents=True)
     names = ["d/p*", "q\\n", "r\nr", "[s]"]
@@ -121,10 +121,10 @@ def test_pipes_and_sockets_stay(lodged, client, at, tmp_path):
             assert client.run("key:cp", f"cd {there}; find . ! -type d -printf x; cat fine d/pp s") == "xxxxxfined/pps"
 
 
-def test_what_is_wrong(lodged, client, at, tmp_path):
+def test_wrong_operands_are_reported(lodged, client, at, tmp_path):
     for words, status, text in (
             (("cp", "cp:nosuch", str(tmp_path)), 1, "nosuch"),
-            (("cp", "nobody:x", str(tmp_path)), 1, "nobody"),
+            (("cp", "nosuch-key:x", str(tmp_path)), 1, "nosuch-key"),
             (("cp", str(tmp_path / "no"), "cp:"), 1, "No such file"),
             (("cp", "a", "b"), 2, "SESSION:PATH"),
             (("cp", "cp:a", "cp:b"), 2, "SESSION:PATH"),
@@ -138,7 +138,7 @@ def test_what_is_wrong(lodged, client, at, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_tar(lodged, client, at, tmp_path):
+def test_missing_tar_is_reported(lodged, client, at, tmp_path):
     client.run("key:cp", "mkdir -p d")
     (tmp_path / "d").mkdir()
     for words in (("cp:d", str(tmp_path / "new")), (str(tmp_path / "d"), "cp:e")):
@@ -147,7 +147,7 @@ def test_without_tar(lodged, client, at, tmp_path):
 
 
 @pytest.mark.parametrize("end", ["exit 2", "kill -9 $$"])
-def test_a_tar_that_fails_sends_nothing_whole(lodged, client, at, tmp_path, end):
+def test_a_failing_tar_does_not_complete_the_upload(lodged, client, at, tmp_path, end):
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "seen").write_text("x")
     (tmp_path / "tar").write_text(f'#!/bin/sh\n{shutil.which("tar")} "$@"; echo "tar: ./secret: no" >&2; {end}\n')
@@ -158,7 +158,7 @@ def test_a_tar_that_fails_sends_nothing_whole(lodged, client, at, tmp_path, end)
         assert (status, out) == (1, b"") and said.startswith("tar: ./secret: no\nlodge: tar failed (see above); ")
         assert said.count("\n") == 2 and "not copied" in said
         wait_for(lambda: b"/archive?" in relay.asked)
-        assert not relay.asked.endswith(b"\r\n0\r\n\r\n")  # whole, it would be answered, and so have come
+        assert not relay.asked.endswith(b"\r\n0\r\n\r\n")  # a complete body would be accepted
 
 
 def test_progress_on_a_terminal_only(lodged, client, at, tmp_path):
@@ -172,10 +172,10 @@ def test_progress_on_a_terminal_only(lodged, client, at, tmp_path):
     assert lodged.lodge("cp", "cp:big", str(tmp_path / "back")) == (0, b"", "")
 
 
-# ---- a service that is another's ------------------------------------------------------------------
+# ---- a hostile service ----------------------------------------------------------------------------
 
 class Evil(http.server.BaseHTTPRequestHandler):
-    """Every path is a directory, and its archive is whatever the test says."""
+    """Presents every path as a directory; the test sets its archive."""
     archive = b""
     stall = False
 
@@ -233,14 +233,14 @@ LINK, HARD, DIR, CHAR, FIFO = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE,
 
 @pytest.fixture
 def world(tmp_path):
-    """`out` is where it may write; `secret` is not."""
+    """lodge may write to `out` only."""
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "file").write_text("mine")
     (tmp_path / "out").mkdir()
     return tmp_path
 
 
-def check_kept(world):
+def check_only_out_changed(world):
     assert sorted(p.name for p in world.iterdir()) == ["out", "secret"]
     assert [p.name for p in (world / "secret").iterdir()] == ["file"]
     assert (world / "secret" / "file").read_text() == "mine" and (world / "secret" / "file").stat().st_nlink == 1
@@ -269,14 +269,14 @@ BAD = {
 @pytest.mark.parametrize("what", BAD)
 def test_bad_archives_stay_inside(lodged, evil, world, what):
     Evil.archive = archive(*BAD[what](world))
-    for _ in range(2):  # the second one finds what the first one left
+    for _ in range(2):  # the second run finds the files of the first
         lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)
-        check_kept(world)
+        check_only_out_changed(world)
         assert (world / "secret").stat().st_mode & 0o777 != 0o777
 
 
-def test_a_link_of_an_earlier_copy(lodged, evil, world):
-    """Each archive alone is harmless; the second one writes through the link of the first."""
+def test_links_of_an_earlier_copy_are_not_followed(lodged, evil, world):
+    """Each archive alone is harmless; the second would write through the link of the first."""
     secret = world / "secret"
     Evil.archive = archive(member("x", LINK, link=str(secret)), member("y", LINK, link="../secret/file"))
     assert lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)[0] == 0
@@ -284,7 +284,7 @@ def test_a_link_of_an_earlier_copy(lodged, evil, world):
     Evil.archive = archive(member("x/file"), member("z"))
     status, _, err = lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)
     assert status == 1 and "symbolic link" in err
-    check_kept(world)
+    check_only_out_changed(world)
     Evil.archive = archive(member("x", DIR, mode=0o755), member("x/file"))
     assert lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)[0] == 1
     Evil.archive = archive(member("y"))
@@ -293,7 +293,7 @@ def test_a_link_of_an_earlier_copy(lodged, evil, world):
     (world / "out" / "d").symlink_to(secret)
     status, _, err = lodged.lodge("cp", "ses_x:d", str(world / "out"), env=evil)
     assert status == 1 and "symbolic link" in err
-    check_kept(world)
+    check_only_out_changed(world)
 
 
 def test_no_devices_owners_or_set_id_bits(lodged, evil, world):
@@ -312,19 +312,19 @@ def test_no_devices_owners_or_set_id_bits(lodged, evil, world):
     Evil.archive = archive((dev, b""), member("other"))
     assert lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)[0] == 1
     assert not (world / "out" / "null").exists() and not (world / "out" / "other").exists()
-    check_kept(world)
+    check_only_out_changed(world)
 
 
 @pytest.fixture
 def open_world():
-    """A directory whose parents anybody may enter."""
+    """A directory that every user can reach."""
     with tempfile.TemporaryDirectory(prefix="lodge-cp-") as at:
         os.chmod(at, 0o755)
         yield pathlib.Path(at)
 
 
-def test_as_an_ordinary_user(evil, open_world):
-    """Who may not write to a directory of his own can move it nevertheless."""
+def test_directories_without_write_permission_as_an_ordinary_user(evil, open_world):
+    """A user can move a directory of their own although its mode forbids writing."""
     out = open_world / "out"
     out.mkdir()
     os.chown(out, 65534, 65534)
@@ -339,35 +339,35 @@ def test_as_an_ordinary_user(evil, open_world):
     assert (out / "ro").stat().st_uid == 65534 and sorted(p.name for p in out.iterdir()) == ["ro", "shut"]
     done = subprocess.run([open_world / "lodge", "cp", "ses_x:d/.", out], env=dict(evil, HOME="/"), stderr=subprocess.PIPE,
                           user=65534, group=65534, extra_groups=[], check=False)
-    assert done.returncode == 1 and b"Permission denied" in done.stderr  # as cp -r would say
+    assert done.returncode == 1 and b"Permission denied" in done.stderr  # as with cp -r
     assert sorted(p.name for p in out.iterdir()) == ["ro", "shut"]
 
 
-def test_an_archive_that_breaks_off(lodged, evil, world):
+def test_a_truncated_archive_leaves_nothing(lodged, evil, world):
     Evil.archive = archive(member("a", data=b"x" * 5000), member("b"))[:4096]
     status, _, err = lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)
     assert status == 1 and err and list((world / "out").iterdir()) == []
     Evil.archive = b"no tar at all" * 1000
     assert lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)[0] == 1
-    check_kept(world)
+    check_only_out_changed(world)
 
 
-def test_names_of_an_archive_on_the_terminal(evil, world):
+def test_archive_names_are_escaped_on_the_terminal(evil, world):
     Evil.archive = archive(member("a\033[31m", LINK, link="/"), member("a\033[31m/x\u202e\u009b1m"),
                            member("../\033]0;t\007"), member("p\033[5m", FIFO))
     t = Terminal("cp", "ses_x:d/.", str(world / "out"), env=dict(evil, LANG="C.UTF-8", NO_COLOR="1"))
     assert t.end() == 1
     assert b"tar: " in t.seen and not any(c in t.seen.replace(b"\033[K", b"") for c in (b"\033", b"\007")), t.seen
-    check_kept(world)
+    check_only_out_changed(world)
 
 
-def test_options_of_tar_from_the_environment(lodged, evil, world):
+def test_tar_options_of_the_environment_are_ignored(lodged, evil, world):
     Evil.archive = archive(member(str(world / "secret" / "file")))
     lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=dict(evil, TAR_OPTIONS="--absolute-names"))
-    check_kept(world)
+    check_only_out_changed(world)
 
 
-def test_interrupted(lodged, evil, world):
+def test_an_interrupt_leaves_nothing(lodged, evil, world):
     Evil.archive, Evil.stall = archive(member("a", data=b"x" * 200000)), True
     p = lodged.start_lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)
     assert wait_for(lambda: list((world / "out").glob(".lodge*/a")))
@@ -378,8 +378,8 @@ def test_interrupted(lodged, evil, world):
     assert list((world / "out").iterdir()) == []
 
 
-def test_the_umask_of_the_caller_holds(lodged, client, at, tmp_path):
-    """Whatever modes the guest chose; a new directory is nobody else's until it is whole."""
+def test_the_umask_of_the_caller_applies(lodged, client, at, tmp_path):
+    """It limits the modes the guest chose; a new directory is private until it is complete."""
     client.run("key:cp", "rm -rf open; mkdir open && chmod 777 open && touch open/f && chmod 666 open/f && cp -p open/f g")
     before = os.umask(0o077)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A shell in a session, on a real terminal: that of tmux."""
+"""lodge enter on a real terminal, provided by tmux."""
 import contextlib
 import json
 import os
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux")
 
 
 class Terminal:
-    """An outer shell, whose prompt is "outer$"."""
+    """An outer shell with the prompt "outer$"."""
 
     def __init__(self, lodged, name):
         self.base = ["tmux", "-L", name, "-f", "/dev/null"]
@@ -43,7 +43,7 @@ class Terminal:
         self.keys("Enter")
 
     def sees(self, pattern, times=1):
-        """On a line of its own, so that what was typed is not taken for it."""
+        """Wait for the pattern at the start of a line, so that typed text does not match."""
         seen = re.compile("^" + pattern, re.M)
         assert wait_for(lambda: len(seen.findall(self.screen())) >= times, 120), f"no {pattern}:\n{self.screen()}"
 
@@ -57,7 +57,7 @@ class Terminal:
         self.sees(r"\S+@lodge:.*\$")
 
     def status(self):
-        """Of what was run; the terminal is as it was."""
+        """The exit status of the last command; also checks that the terminal was restored."""
         self.sees(r"(?:\^C)?outer\$ *$")
         self.asked += 1
         self.type(f"echo status{self.asked}=$?; stty -a | grep -ow -- -\\\\?icanon")
@@ -103,7 +103,7 @@ def test_the_size_is_that_of_the_terminal(term, key):
     term.sees("resized")
 
 
-def test_an_interrupt_is_for_what_runs_inside(term, key):
+def test_ctrl_c_interrupts_the_inner_command(term, key):
     term.enter(key)
     term.type("echo be''gins; sleep 1000")
     term.sees("begins")
@@ -112,7 +112,7 @@ def test_an_interrupt_is_for_what_runs_inside(term, key):
     term.sees("after=130")
 
 
-def test_a_program_that_takes_the_whole_screen(term, key):
+def test_a_full_screen_pager_works(term, key):
     term.enter(key)
     term.type("seq 500 | less")
     term.sees("23$")
@@ -124,7 +124,7 @@ def test_a_program_that_takes_the_whole_screen(term, key):
     assert "499" not in term.screen()
 
 
-def test_an_editor_that_takes_the_whole_screen(term, key, client):
+def test_a_full_screen_editor_works(term, key, client):
     term.enter(key)
     term.type("vi -u NONE note")
     term.sees("~ *$")
@@ -141,7 +141,7 @@ def test_an_editor_that_takes_the_whole_screen(term, key, client):
     term.sees(r"first\+second\+$")
 
 
-def test_leaving_and_coming_back(term, key, client):
+def test_detach_and_reconnect(term, key, client):
     term.enter(key)
     term.type("x=kept; echo mark''er")
     term.sees("marker")
@@ -150,19 +150,19 @@ def test_leaving_and_coming_back(term, key, client):
     assert term.status() == 0
     assert f"lodge: detached; it keeps running (reconnect: lodge enter {key})" in term.screen()
     term.enter(key)
-    term.sees("marker")  # the tail of its screen
+    term.sees("marker")  # replayed from the end of its output
     assert "reconnected to the shell" in term.screen()
     term.type("echo x=$x")
     term.sees("x=kept")
     term.type("echo rea''dy; read -rsn 1 x; printf 'code=%d\\n' \"'$x\"")
     term.sees("ready")
     term.keys("C-]")
-    term.keys("C-]")  # one for the shell
+    term.keys("C-]")  # typed twice, ctrl-] goes to the shell
     term.sees("code=29")
 
 
-def test_old_questions_to_the_terminal_are_not_answered_again(term, key):
-    """What an editor asked is in the tail that is shown again: the answers are not for the shell."""
+def test_replayed_terminal_queries_get_no_reply(term, key):
+    """The replayed output contains the queries of an editor; the terminal's replies must not reach the shell."""
     term.enter(key)
     term.type("vi -u NONE note")
     term.sees("~ *$")
@@ -179,7 +179,7 @@ def test_old_questions_to_the_terminal_are_not_answered_again(term, key):
     assert "not found" not in term.screen() and ";" not in term.screen().rpartition("@lodge")[2], term.screen()
 
 
-def test_another_shell_beside_it(term, key, client):
+def test_new_opens_a_second_shell(term, key, client):
     term.enter(key)
     term.type("x=first")
     term.keys("C-]")
@@ -213,7 +213,7 @@ def test_a_shell_without_bash(term, key, client):
         assert wait_for(lambda: client.delete("/v1/templates/bare").status in (200, 404))
 
 
-def test_keys_for_the_shell_only(term, key):
+def test_no_detach_keys(term, key):
     term.enter("--no-detach-keys", key)
     assert "ctrl-]" not in term.screen()
     term.type("echo rea''dy; read -rsn 2 x; echo \"got=${#x}\"")
@@ -223,13 +223,13 @@ def test_keys_for_the_shell_only(term, key):
     term.sees("got=2")
 
 
-def test_a_daemon_that_is_killed_meanwhile(term, key, lodged):
+def test_the_shell_survives_a_killed_daemon(term, key, lodged):
     term.enter(key)
     term.type("x=kept; echo be''fore")
     term.sees("before")
     lodged.crash()
     term.sees("lodge: .*retrying")
-    term.type("echo x=$x")  # not lost
+    term.type("echo x=$x")  # sent after the reconnect
     lodged.start()
     term.sees("lodge: reconnected")
     term.sees("x=kept")
@@ -237,7 +237,7 @@ def test_a_daemon_that_is_killed_meanwhile(term, key, lodged):
     assert term.status() == 5
 
 
-def test_leaving_while_it_is_away(term, key, lodged):
+def test_ctrl_c_leaves_while_lodged_is_down(term, key, lodged):
     term.enter(key)
     lodged.crash()
     try:
@@ -248,7 +248,7 @@ def test_leaving_while_it_is_away(term, key, lodged):
         lodged.start()
 
 
-def test_a_signal_leaves_the_terminal_as_it_was(term, key, client):
+def test_a_signal_restores_the_terminal(term, key, client):
     term.enter(key)
     pids = [p for p in filter(str.isdigit, os.listdir("/proc")) if is_enter(p, key)]
     assert len(pids) == 1
@@ -266,7 +266,7 @@ def is_enter(pid, key):
         return False
 
 
-def test_a_session_that_slept(term, key, client):
+def test_enter_resumes_a_hibernated_session(term, key, client):
     term.enter(key)
     term.type("echo written > file; exit")
     assert term.status() == 0
@@ -288,7 +288,7 @@ def test_a_command_on_the_terminal(term, key):
     assert term.status() == 8
 
 
-def test_an_interrupt_of_a_command_without_a_terminal(term, session):
+def test_ctrl_c_kills_a_command_without_tty(term, session):
     term.type(f"{LODGE} exec {session} -c 'echo on; sleep 1000'")
     term.sees("on$")
     term.keys("C-c")
@@ -312,17 +312,17 @@ def test_attaching_to_a_command_on_a_terminal(term, session, lodged):
 def test_without_a_terminal(lodged, key):
     status, out, _ = lodged.lodge("enter", "-q", key, data=b"echo on $((40 + 2))\nexit 7\n")
     assert status == 7 and b"on 42" in out
-    status, out, _ = lodged.lodge("enter", "-q", key, data=b"echo x$((1 + 1))")  # the end is its end
+    status, out, _ = lodged.lodge("enter", "-q", key, data=b"echo x$((1 + 1))")  # the end of input ends the shell
     assert status == 0 and b"x2" in out
 
 
-def test_where_it_begins(lodged, key, client):
+def test_workdir_option(lodged, key, client):
     assert lodged.lodge("enter", "-q", key, "-w", "/tmp", "--", "pwd")[:2] == (0, b"/tmp\r\n")
     _, out, _ = lodged.lodge("enter", "-q", key, "--workdir", "/usr/lib", data=b"echo at=$PWD=; exit\n")
     assert b"at=/usr/lib=" in out, out
 
 
-def test_limits_are_of_a_new_one(lodged, key, client):
+def test_limits_apply_to_a_new_session_only(lodged, key, client):
     status, _, said = lodged.lodge("enter", "-q", key, "--memory", "64M", "--pids", "50", "--", "true")
     assert status == 0, said
     limits = client.session("key:" + key)["limits"]
@@ -334,7 +334,7 @@ def test_limits_are_of_a_new_one(lodged, key, client):
     assert json.loads(lodged.lodge("ps", "--json", sid)[1]) == {"execs": []}
 
 
-def test_files_that_are_gone_are_told(lodged, key, client):
+def test_lost_files_are_reported(lodged, key, client):
     sid = client.enter(key=key, idle_timeout_ms=200, on_idle="destroy")
     assert wait_for(lambda: client.get(f"/v1/sessions/{sid}").status in (404, 410))
     status, _, said = lodged.lodge("enter", "-q", key, "--", "true")
@@ -342,7 +342,7 @@ def test_files_that_are_gone_are_told(lodged, key, client):
     assert said.count("\n") == 1
 
 
-def test_one_that_floods_can_be_left(term, key):
+def test_detach_from_a_flood_of_output(term, key):
     term.enter(key)
     term.type("yes")
     term.sees("y$", 5)
@@ -351,7 +351,7 @@ def test_one_that_floods_can_be_left(term, key):
     assert term.status() == 0
 
 
-def test_stopped_and_continued_the_terminal_is_restored(term, key):
+def test_sigcont_restores_the_raw_terminal(term, key):
     term.enter(key)
     term.tmux("run-shell", "pkill -CONT -t \"$(basename $(dirname #{pane_tty}))/$(basename #{pane_tty})\" -x lodge; true")
     term.type("echo con''tinued")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of a session, from the command line."""
+"""Commands in a session, from the command line."""
 import base64
 import json
 import os
@@ -27,13 +27,13 @@ def test_output_and_status(lodged, session):
 @pytest.mark.parametrize("words, status", [
     (["-c", "kill -TERM $$"], 128 + signal.SIGTERM), (["--timeout", "200ms", "sleep", "60"], 124),
     (["nosuch-program"], 127), (["/etc/passwd"], 126)])
-def test_how_it_ended(lodged, session, words, status):
+def test_exit_statuses(lodged, session, words, status):
     got, out, said = lodged.lodge("exec", session, *words)
     assert (got, out) == (status, b""), said
     assert said.startswith("lodge: ") or status == 128 + signal.SIGTERM, said
 
 
-def test_what_it_ran_into_is_told_with_its_size(lodged, client):
+def test_limit_hits_are_reported_with_the_limit(lodged, client):
     sid = client.enter(limits={"memory_bytes": 64 << 20, "pids": 16, "file_bytes": 4096})
     try:
         for text, sentence in (
@@ -50,7 +50,7 @@ def test_what_it_ran_into_is_told_with_its_size(lodged, client):
         client.delete("/v1/sessions/" + sid)
 
 
-def test_what_it_is_given(lodged, session):
+def test_workdir_and_environment(lodged, session):
     words = ["-w", "/tmp", "--env", "A=1 2", "--env", "B==", "-c", "pwd; echo $A$B"]
     assert lodged.lodge("exec", session, *words) == (0, b"/tmp\n1 2=\n", "")
     assert lodged.lodge("exec", *words, session) == (0, b"/tmp\n1 2=\n", "")
@@ -58,14 +58,14 @@ def test_what_it_is_given(lodged, session):
 
 @pytest.mark.parametrize("words", [[], ["--nothing", "s"], ["s", "--env", "A", "true"], ["s", "-c", "true", "true"],
                                    ["s", "--timeout", "x", "true"]])
-def test_wrong_calls(lodged, words):
+def test_wrong_usage_is_125(lodged, words):
     status, out, said = lodged.lodge("exec", *words)
     assert status == 125 and not out and said.startswith("lodge: ") and said.count("\n") == 1
 
 
-def test_a_session_that_is_not_there(lodged):
-    status, _, said = lodged.lodge("exec", "nobody-made-it", "true")
-    assert status == 125 and "nobody-made-it" in said
+def test_an_unknown_session_is_125(lodged):
+    status, _, said = lodged.lodge("exec", "nosuch-key", "true")
+    assert status == 125 and "nosuch-key" in said
 
 
 def test_bytes_are_exact(lodged, session):
@@ -73,13 +73,13 @@ def test_bytes_are_exact(lodged, session):
     assert lodged.lodge("exec", session, "-c", "cat >&2", data=b"\xff\0\xfe")[1:] == (b"", "\ufffd\0\ufffd")
 
 
-def test_more_than_is_kept(lodged, session):
-    """A stream drops nothing, however little is kept."""
+def test_more_output_than_the_ring_holds(lodged, session):
+    """A stream drops nothing, whatever the size of the ring."""
     status, out, said = lodged.lodge("exec", session, "-c", "seq 600000")
     assert status == 0 and out == b"".join(b"%d\n" % i for i in range(1, 600001)), said
 
 
-def test_input_that_is_not_wanted(lodged, session):
+def test_a_command_may_ignore_its_input(lodged, session):
     assert lodged.lodge("exec", session, "true", data=b"x" * 3000000)[0] == 0
     assert lodged.lodge("exec", session, "-c", "exec <&-; echo on", data=b"x" * 3000000)[:2] == (0, b"on\n")
     assert lodged.lodge("exec", session, "cat")[:2] == (0, b"")  # /dev/null
@@ -94,7 +94,7 @@ def test_json(lodged, session):
     assert answer["encoding"] == "base64" and base64.b64decode(answer["stdout"]) == b"\0\xff"
 
 
-def test_run_and_exec_have_the_same_words(lodged, session, tmp_path):
+def test_run_and_exec_report_the_same_fields(lodged, session, tmp_path):
     for words in (["-c", "echo out; exit 5"], ["--timeout", "200ms", "sleep", "60"], ["-w", "/tmp", "-c", "kill -9 $$"]):
         run = json.loads(lodged.lodge("run", "--json", "--home", str(tmp_path / "home"), *words)[1])
         execd = json.loads(lodged.lodge("exec", "--json", session, *words)[1])
@@ -105,7 +105,7 @@ def test_run_and_exec_have_the_same_words(lodged, session, tmp_path):
         assert run["usage"].keys() == execd["usage"].keys() and isinstance(execd["duration_ms"], int)
 
 
-def test_in_the_background(lodged, session):
+def test_background_command(lodged, session):
     status, out, said = lodged.lodge("exec", "-di", session, "-c", "echo begun; read x; echo got $x; exit 4")
     assert status == 0, said
     exec_id = out.decode().strip()
@@ -125,7 +125,7 @@ def test_kill(lodged, session):
         assert wait_for(lambda: not running(lodged, session))
         line = [x for x in lodged.lodge("ps", "-a", session)[1].decode().splitlines() if x.startswith(exec_id)]
         assert f" {state} " in line[0]
-    assert lodged.lodge("kill", session, "exe_nobody")[0] == 1
+    assert lodged.lodge("kill", session, "exe_nosuch")[0] == 1
     assert lodged.lodge("kill", session)[0] == 2
 
 
@@ -142,20 +142,20 @@ def read_until(pipe, word):
     return got
 
 
-def test_it_comes_as_it_is_written(lodged, session):
+def test_output_is_streamed(lodged, session):
     p = lodged.start_lodge("exec", session, "-c", "echo one; read x; echo two", stdin=subprocess.PIPE)
     read_until(p.stdout, b"one\n")
     assert p.communicate(b"\n", 60)[0] == b"two\n" and p.returncode == 0
 
 
-def test_an_interrupt_is_for_the_command(lodged, session):
+def test_an_interrupt_goes_to_the_command(lodged, session):
     p = lodged.start_lodge("exec", session, "-c", "trap 'echo caught; exit 7' INT; echo on; while :; do sleep .1; done")
     read_until(p.stdout, b"on\n")
     p.send_signal(signal.SIGINT)
     assert p.communicate(timeout=180)[0] == b"caught\n" and p.returncode == 7
 
 
-def test_a_second_interrupt_leaves(lodged, session):
+def test_a_second_interrupt_detaches(lodged, session):
     p = lodged.start_lodge("exec", session, "-c", "trap 'echo caught' INT; echo on; while :; do sleep .1; done")
     read_until(p.stdout, b"on\n")
     p.send_signal(signal.SIGINT)
@@ -166,7 +166,7 @@ def test_a_second_interrupt_leaves(lodged, session):
     assert len(running(lodged, session)) == 1
 
 
-def test_nobody_listens_any_more(lodged, session):
+def test_a_closed_stdout_ends_the_command(lodged, session):
     p = lodged.start_lodge("exec", session, "yes")
     p.stdout.read(10)
     p.stdout.close()
@@ -175,8 +175,8 @@ def test_nobody_listens_any_more(lodged, session):
     assert wait_for(lambda: not running(lodged, session))
 
 
-def test_a_daemon_that_is_killed_meanwhile(lodged, session):
-    """Not a byte is missed or comes twice."""
+def test_output_continues_after_a_killed_daemon(lodged, session):
+    """No byte is missing or repeated."""
     text = "for i in $(seq 40); do echo line $i; echo error $i >&2; sleep .05; done; exit 9"
     p = lodged.start_lodge("exec", session, "-c", text)
     first = read_until(p.stdout, b"line 3\n")
@@ -192,7 +192,7 @@ def test_a_daemon_that_is_killed_meanwhile(lodged, session):
     assert any("retrying" in x for x in lines) and "lodge: reconnected" in lines
 
 
-def test_input_goes_on_after_a_restart(lodged, session):
+def test_input_continues_after_a_restart(lodged, session):
     p = lodged.start_lodge("exec", session, "cat", stdin=subprocess.PIPE)
     p.stdin.write(b"one\n")
     p.stdin.flush()
@@ -204,11 +204,11 @@ def test_input_goes_on_after_a_restart(lodged, session):
     assert p.communicate(b"three\n", 60)[0] == b"two\nthree\n" and p.returncode == 0
 
 
-def test_one_who_asks_too_often_waits(lodged):
+def test_rate_limited_requests_are_retried(lodged):
     d = type(lodged)(rate=5, burst=5)
     try:
         assert wait_for(lambda: d.lodge("enter", "-q", "k", "--", "true")[0] == 0)
-        data = os.urandom(700000)  # more than five pieces
+        data = os.urandom(700000)  # sent in more than five requests
         status, out, said = d.lodge("exec", "k", "cat", data=data)
         assert (status, said) == (0, "") and out == data
         assert wait_for(lambda: d.client().delete("/v1/sessions/key:k").status == 200, pause=0.3)

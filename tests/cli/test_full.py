@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing fits any more: it is told, and nothing is left half."""
+"""A full disk or output: the error is reported, and no partial file is left."""
 import os
 import subprocess
 
@@ -8,12 +8,12 @@ import pytest
 from client import KEY
 from lodge import LODGE
 
-NO_ROOM = "No space left on device"
+NO_SPACE = "No space left on device"
 
 
 @pytest.fixture
 def small(tmp_path):
-    """A directory with no room for a byte; names there still can be."""
+    """A full file system, in which empty files can still be created."""
     there = tmp_path / "small"
     there.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", there], check=True)
@@ -36,9 +36,9 @@ def one(client):
     client.delete("/v1/sessions/" + sid)
 
 
-def told(result):
+def check_no_space(result):
     status, _, said = result
-    assert status not in (0, 141) and NO_ROOM in said and said.startswith("lodge: ") and said.count("\n") == 1, result
+    assert status not in (0, 141) and NO_SPACE in said and said.startswith("lodge: ") and said.count("\n") == 1, result
     return status
 
 
@@ -49,13 +49,13 @@ def told(result):
     ["exec", "-d", "one", "true"], ["logs", "one"], ["logs", "--json", "one"], ["cp", "one:d/text", "-"], ["export", "one"],
     ["run", "echo", "x"], ["run", "--json", "true"], ["template", "ls"], ["policy", "test", "true"], ["completion", "bash"],
     ["help"], ["help", "ls"], ["ls", "--help"], ["--version"]])
-def test_output_that_goes_nowhere(lodged, client, one, tmp_path, words):
+def test_a_full_stdout_is_reported(lodged, client, one, tmp_path, words):
     client.run(one, "echo something")
     with open("/dev/full", "wb") as full:
         done = subprocess.run([LODGE, *words], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, timeout=180,
                               env=lodged.env(LODGE_HOME=str(tmp_path / "home")), check=False)
-    told((done.returncode, None, done.stderr.decode()))
-    assert client.get(f"/v1/sessions/{one}/snapshots").json["snapshots"] == []  # that of the export is gone
+    check_no_space((done.returncode, None, done.stderr.decode()))
+    assert client.get(f"/v1/sessions/{one}/snapshots").json["snapshots"] == []  # the temporary snapshot of the export was removed
 
 
 def test_diff(lodged, client, one):
@@ -64,14 +64,14 @@ def test_diff(lodged, client, one):
     before = client.get("/v1/sessions").json["sessions"]
     with open("/dev/full", "wb") as full:
         done = subprocess.run([LODGE, "diff", "one"], stdout=full, stderr=subprocess.PIPE, env=lodged.env(), check=False)
-    told((done.returncode, None, done.stderr.decode()))
+    check_no_space((done.returncode, None, done.stderr.decode()))
     assert [s["id"] for s in client.get("/v1/sessions").json["sessions"]] == [s["id"] for s in before]
 
 
 def test_cp_of_a_file(lodged, one, small):
     (small / "old").touch()
     for target in ("new", "old", "."):
-        assert told(lodged.lodge("cp", "one:big", str(small / target))) == 1
+        assert check_no_space(lodged.lodge("cp", "one:big", str(small / target))) == 1
         assert sorted(os.listdir(small)) == ["filler", "old"], target
     assert (small / "old").stat().st_size == 0
 
@@ -80,20 +80,20 @@ def test_cp_of_a_directory(lodged, one, small):
     (small / "old").mkdir()
     for target in ("new", "old"):
         status, _, said = lodged.lodge("cp", "one:d", str(small / target))
-        assert status == 1 and NO_ROOM in said and "nothing was copied" in said
+        assert status == 1 and NO_SPACE in said and "nothing was copied" in said
         assert sorted(os.listdir(small)) == ["filler", "old"] and not os.listdir(small / "old"), target
 
 
 def test_export_to_a_file(lodged, client, one, small):
     with open(small / "file.tar.zst", "wb") as f:
         done = subprocess.run([LODGE, "export", "one"], stdout=f, stderr=subprocess.PIPE, env=lodged.env(), check=False)
-    told((done.returncode, None, done.stderr.decode()))
+    check_no_space((done.returncode, None, done.stderr.decode()))
     assert client.get(f"/v1/sessions/{one}/snapshots").json["snapshots"] == []
 
 
 def test_login(lodged, small):
     env = lodged.env(HOME=str(small))
-    told(lodged.lodge("login", env=env))
+    check_no_space(lodged.lodge("login", env=env))
     assert os.listdir(small / ".config" / "lodge") == []
     (small / "filler").unlink()
     assert lodged.lodge("login", env=env)[0] == 0
@@ -103,5 +103,5 @@ def test_login(lodged, small):
     with open(small / "filler", "wb", buffering=0) as f, pytest.raises(OSError):
         while True:
             f.write(bytes(4096))
-    told(lodged.lodge("login", env=env))
+    check_no_space(lodged.lodge("login", env=env))
     assert os.listdir(config.parent) == ["config"] and config.read_text() == before

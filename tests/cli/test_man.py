@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Help texts and manual pages: both have the options that commands take, and no others."""
+"""Help texts and manual pages list exactly the options that the commands accept."""
 import os
 import re
 import subprocess
@@ -19,13 +19,13 @@ PAGES |= {name: (name,) for name in ("enter", "cp", "exec", "ps", "logs", "attac
                                      "template", "doctor")}
 
 
-def say(*words):
+def output_of(*words):
     return subprocess.run([LODGE, *words], stdout=subprocess.PIPE, check=True).stdout.decode()
 
 
 def forms():
-    """Every command line, and the options that it takes."""
-    text = say("completion", "bash")
+    """Every command, with its options."""
+    text = output_of("completion", "bash")
     return {name: set(options.split()) - {"--help"}
             for name, options in re.findall(r"^\t'([a-z ]+)'\) .* opts='([^']*)' ;;", text, re.M)}
 
@@ -39,7 +39,7 @@ FORMS = forms()
 
 
 def test_all_commands_have_a_page():
-    commands = re.findall(r"^  ([a-z]+)  ", say("--help"), re.M)
+    commands = re.findall(r"^  ([a-z]+)  ", output_of("--help"), re.M)
     assert sorted(commands) == sorted(c for names in PAGES.values() for c in names)
     assert {form.split()[0] for form in FORMS} == set(commands)
 
@@ -51,13 +51,13 @@ def test_page(page):
     mine = [form for form in FORMS if form.split()[0] in PAGES[page]]
     assert set(re.findall(r"\*(--[a-z-]+)\*", text)) == set().union(*(FORMS[form] for form in mine))
     for form in mine:
-        for letter, name in listed(say(*form.split(), "--help")):
+        for letter, name in listed(output_of(*form.split(), "--help")):
             assert not letter or f"*-{letter}*, *--{name}*" in text, (form, name)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_help(form):
-    text = say(*form.split(), "--help")
+    text = output_of(*form.split(), "--help")
     lines = text.splitlines()
     assert re.fullmatch(r"[A-Z].{0,60}\.", lines[0]) and lines[1] == "" and lines[2].startswith(f"Usage: lodge {form}"), text
     assert {f"--{name}" for _, name in listed(text)} | {"--url", "--key-file"} == FORMS[form] | {"--url", "--key-file"}
@@ -67,5 +67,5 @@ def test_help(form):
 
 
 def test_summaries():
-    for line in re.findall(r"^  [a-z]+ +(.*)$", say("--help"), re.M):
+    for line in re.findall(r"^  [a-z]+ +(.*)$", output_of("--help"), re.M):
         assert re.fullmatch(r"[a-z].{0,59}", line) and not line.endswith("."), line

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lodge projects, switch, teams: bodies of work, and users who move between them."""
+"""lodge projects, switch, teams."""
 import json
 
 import pytest
@@ -10,7 +10,7 @@ from terminal import Terminal
 
 @pytest.fixture
 def eve(lodged, client):
-    """A user with a project; all of it goes with the test."""
+    """A user with a project; everything is removed after the test."""
     ok(lodged.lodge("projects", "add", "One", "--id", "p1", "--user", "eve"))
     yield "eve"
     lodged.lodge("cleanup", "eve")
@@ -18,7 +18,7 @@ def eve(lodged, client):
         client.delete(f"/api/projects/{p['id']}?userId=eve")
 
 
-def test_making_and_removing(lodged, client, eve):
+def test_add_show_and_rm(lodged, client, eve):
     made = ok(lodged.lodge("projects", "add", "Two words", "--user", eve, "--team", "blue")).strip()
     answer = json.loads(ok(lodged.lodge("projects", "show", made, "--user", eve, "--json")))
     assert (answer["name"], answer["owner"], answer["team"]) == ("Two words", eve, "blue")
@@ -39,7 +39,7 @@ def test_making_and_removing(lodged, client, eve):
     assert json.loads(ok(lodged.lodge("projects", "rm", answer["id"], "--user", eve, "--json")))
 
 
-def test_refusals(lodged, client, eve):
+def test_errors_are_reported(lodged, client, eve):
     failed(lodged.lodge("projects", "add", "Again", "--id", "p1", "--user", eve))
     failed(lodged.lodge("projects", "show", "p1", "--user", "mallory"))
     failed(lodged.lodge("projects", "rm", "p1", "--user", "mallory"))
@@ -50,7 +50,7 @@ def test_refusals(lodged, client, eve):
         assert lodged.lodge("projects", *words, "--url", "http://127.0.0.1:1")[0] == 2
 
 
-def test_a_token_of_one_user(lodged, client, eve):
+def test_a_user_token_implies_the_user(lodged, client, eve):
     key = client.post("/v1/keys", {"scope": "session", "user": eve}).json
     env = dict(lodged.env(), LODGE_API_KEY=key["secret"])
     made = ok(lodged.lodge("projects", "add", "Mine", env=env)).strip()
@@ -59,7 +59,7 @@ def test_a_token_of_one_user(lodged, client, eve):
     client.delete("/v1/keys/" + key["key"]["id"])
 
 
-def test_switching_and_saving(lodged, client, eve):
+def test_switch_and_save(lodged, client, eve):
     rows = ok(lodged.lodge("switch", "--user", eve, "p1")).splitlines()
     assert rows[0] == "Successfully switched to project p1" and rows[1].startswith("sandbox sbx_")
     answer = json.loads(ok(lodged.lodge("switch", "--user", eve, "p1", "--json")))

@@ -77,15 +77,15 @@ def test_ls_of_many_pages(lodged, client):
 
 
 def test_nothing_to_list(lodged, client, session):
-    """On a terminal what to do next is said beside the titles; scripts see the titles alone, and JSON as it is."""
+    """A terminal shows a hint below the header; other outputs have the header alone, and JSON has an empty list."""
     for words, said in (
-            (("ls", "--user", "nobody"), "no session matches (see lodge ls without options)"),
+            (("ls", "--user", "nosuch"), "no session matches (see lodge ls without options)"),
             (("ps", session), "no commands (run one: lodge exec)"),
             (("snapshots", session), "no snapshots (take one: lodge snapshot)"),
             (("policy", "ls"), "no policies (create one: lodge policy set)"),
-            (("projects", "--user", "nobody"), "no projects (create one: lodge projects add)"),
+            (("projects", "--user", "nosuch"), "no projects (create one: lodge projects add)"),
             (("users",), "no user has a running sandbox (see lodge ls)"),
-            (("keys", "--tenant", "nobody"), "no keys (create one: lodge keys add)")):
+            (("keys", "--tenant", "nosuch"), "no keys (create one: lodge keys add)")):
         t = Terminal(*words, env=lodged.env())
         assert t.end() == 0 and t.seen.count(b"\n") == 2 and said.encode() in t.seen, t.seen
         status, out, err = lodged.lodge(*words)
@@ -100,7 +100,7 @@ def test_nothing_to_list(lodged, client, session):
     assert t.end() == 0 and b"no sessions (create one: lodge new)" in t.seen
 
 
-def test_nothing_of_others_reaches_the_terminal(lodged, client):
+def test_control_characters_are_not_printed_on_a_terminal(lodged, client):
     name = "\u001b]0;evil\u0007\u202ename\u009b31m"
     sid = client.enter(key=name, user="m\rx")
     try:
@@ -122,8 +122,8 @@ def controls(text):
 
 
 @pytest.mark.parametrize("words", [["run", "-c"], ["exec", "one", "-c"], ["logs", "one"], ["events"]])
-def test_json_on_a_terminal(lodged, client, tmp_path, words):
-    """As text it is the same, but nothing of it controls the terminal."""
+def test_json_is_escaped_on_a_terminal(lodged, client, tmp_path, words):
+    """The values stay equal, but no character controls the terminal."""
     said = "a\u009b31mb\u007fc\u0080d\u00a0e\u00e4"
     sid = client.enter(key="one")
     client.run(sid, f"printf %s '{said}'")
@@ -145,7 +145,7 @@ def test_colours_and_width(lodged, client):
         t = Terminal("ls", env=lodged.env(TERM="xterm", NO_COLOR="1"), cols=60)
         assert t.end() == 0 and b"\033" not in t.seen
         assert all(len(line.decode()) <= 60 for line in t.seen.split(b"\r\n"))
-        assert b"k" * 120 in lodged.lodge("ls")[1]  # no terminal: nothing is cut
+        assert b"k" * 120 in lodged.lodge("ls")[1]  # without a terminal nothing is truncated
     finally:
         client.delete("/v1/sessions/" + sid)
 
@@ -166,11 +166,11 @@ def test_show(lodged, client, alice):
     assert json.loads(lodged.lodge("show", "alice", "--json")[1])["results"][0]["stats"] is None
     client.patch("/v1/sessions/" + alice, {"on_idle": "destroy"})
     assert b"is deleted " in lodged.lodge("show", alice)[1]
-    status, _, err = lodged.lodge("show", "nobody")
-    assert status == 1 and "nobody" in err
+    status, _, err = lodged.lodge("show", "nosuch")
+    assert status == 1 and "nosuch" in err
 
 
-def test_moves(lodged, client, alice, session):
+def test_pause_hibernate_resume_and_extend(lodged, client, alice, session):
     assert lodged.lodge("pause", "alice")[:2] == (0, f"alice ({alice}): paused\n".encode())
     assert client.session(alice)["paused"]
     assert lodged.lodge("ls", "-qs", "paused")[1].decode().split() == [alice]
@@ -184,20 +184,20 @@ def test_moves(lodged, client, alice, session):
     assert status == 0 and b"at most until" in out and b"unchanged" not in out
     assert b"unchanged" in lodged.lodge("extend", "--by", "1m", "alice")[1]
     assert json.loads(lodged.lodge("extend", "alice", "--json")[1])["results"][0]["session"]["id"] == alice
-    status, out, err = lodged.lodge("pause", "nobody", "alice")
-    assert status == 1 and b"alice" in out and err.startswith("lodge: nobody: ")
+    status, out, err = lodged.lodge("pause", "nosuch", "alice")
+    assert status == 1 and b"alice" in out and err.startswith("lodge: nosuch: ")
     assert lodged.lodge("extend", "--by", "x", "alice")[0] == 2
     assert lodged.lodge("pause")[0] == 2
 
 
 def test_rm(lodged, client):
     sids = [client.enter(key=f"rm{i}", user="ada") for i in range(3)]
-    status, out, err = lodged.lodge("rm", "rm0", "nobody", "--reason", "no need")
+    status, out, err = lodged.lodge("rm", "rm0", "nosuch", "--reason", "no need")
     assert status == 1 and out.decode().startswith(f"rm0 ({sids[0]}): deleted (user ada; ") and "no need" in out.decode()
-    assert "nobody" in err and client.get("/v1/sessions/" + sids[0]).status == 410
+    assert "nosuch" in err and client.get("/v1/sessions/" + sids[0]).status == 410
     answer = json.loads(lodged.lodge("rm", sids[1], "--json")[1])
     assert [a["tombstone"]["session"] for a in answer["results"]] == [sids[1]]
-    for words in (["nobody"], ["nobody", "noone"]):  # one shape for any number, and for failures
+    for words in (["nosuch"], ["nosuch", "neither"]):  # one format for any number of operands, and for failures
         status, out, _ = lodged.lodge("rm", "--json", *words)
         results = json.loads(out)["results"]
         assert status == 1 and [r["operand"] for r in results] == words and "no session" in results[0]["error"]
@@ -211,8 +211,8 @@ def test_rm(lodged, client):
     assert t.end() == 0 and client.get("/v1/sessions/" + sids[2]).status == 410
 
 
-def test_who_cannot_be_asked(lodged, tmp_path):
-    status, _, err = lodged.lodge("ls", "--url", f"unix:{tmp_path}/nobody")
+def test_an_unreachable_service_and_wrong_keys(lodged, tmp_path):
+    status, _, err = lodged.lodge("ls", "--url", f"unix:{tmp_path}/nosuch")
     assert status == 125 and err.count("\n") == 1
     status, _, err = lodged.lodge("ls", env=dict(lodged.env(), LODGE_API_KEY="lk_" + "0" * 64))
     assert status == 1 and "lodge login" in err
@@ -220,13 +220,13 @@ def test_who_cannot_be_asked(lodged, tmp_path):
         for key, text in (("lk_" + "0" * 64, "unknown API key"), ("", "missing API key")):
             env = dict(lodged.env(), LODGE_API_KEY=key, LODGE_URL=f"http://{lodged.host}:{lodged.port}", HOME=str(tmp_path))
             if words == ("login",) and not key:
-                continue  # it asks for one
+                continue  # login asks for a key
             got = lodged.lodge(*words, env=env)
             assert got[0] == status and got[2] == (
                 f"lodge: {text} (use `lodge login`, --key-file or LODGE_API_KEY)\n"), (words, got)
 
 
-def test_who_takes_a_question_and_says_nothing(lodged):
+def test_a_service_that_does_not_respond(lodged):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         env = lodged.env() | {"LODGE_URL": "http://127.0.0.1:%d" % silent.getsockname()[1]}
         waits = [lodged.start_lodge(*words, env=env) for words in (("exec", "s", "true"), ("new",), ("events", "-f"))]
@@ -236,33 +236,33 @@ def test_who_takes_a_question_and_says_nothing(lodged):
             for p in asked:
                 out, err = p.communicate(timeout=180)
                 assert (p.returncode, out, err) == (125, b"", b"lodge: lodged does not answer\n"), p.args
-            assert [p.poll() for p in waits] == [None] * 3  # these may take longer than any limit
+            assert [p.poll() for p in waits] == [None] * 3  # these have no time limit
         finally:
             for p in waits:
                 p.kill()
                 p.communicate()
 
 
-def test_who_is_not_there(lodged, tmp_path):
+def test_unknown_sessions_get_a_hint(lodged, tmp_path):
     (tmp_path / "f").write_text("f")
-    said = "lodge: no session with key 'nobody' (%s)\n"
-    for words in (("exec", "nobody", "true"), ("cp", str(tmp_path / "f"), "nobody:")):
-        assert lodged.lodge(*words)[2] == said % "create it: lodge new nobody", words
-    for words in ("rm", "export", "fork", "show", "snapshot", "hibernate", "ps"):  # these want one that was there before
-        assert lodged.lodge(words, "nobody")[2] == said % "see lodge ls", words
+    said = "lodge: no session with key 'nosuch' (%s)\n"
+    for words in (("exec", "nosuch", "true"), ("cp", str(tmp_path / "f"), "nosuch:")):
+        assert lodged.lodge(*words)[2] == said % "create it: lodge new nosuch", words
+    for words in ("rm", "export", "fork", "show", "snapshot", "hibernate", "ps"):  # these need an existing session
+        assert lodged.lodge(words, "nosuch")[2] == said % "see lodge ls", words
     for key in ("$(no body)", "ses_x", "key:x", "-x"):
         assert "create it" not in lodged.lodge("exec", "key:" + key, "true")[2], key
-    assert lodged.lodge("exec", "k" * 226, "true")[2].endswith("kkk'\n")  # the service says a part: that would be another
+    assert lodged.lodge("exec", "k" * 226, "true")[2].endswith("kkk'\n")  # the message has a truncated key, which cannot be pasted
     assert lodged.lodge("show", "ses_x")[2] == "lodge: no session ses_x (if that is a key: key:ses_x)\n"
     assert "key:" not in lodged.lodge("show", "ses_" + "0" * 20)[2]
 
 
 @pytest.mark.parametrize("key", ["ses_abc", "key:foo"])
-def test_a_key_that_could_not_be_called(lodged, client, alice, key):
+def test_keys_that_look_like_references_are_refused(lodged, client, alice, key):
     for words in (("new", "--key", key), ("new", key), ("fork", "alice", "--key", key), ("enter", "key:" + key, "--", "true")):
         status, out, err = lodged.lodge(*words)
         assert (status, out) == (2, b"") and f'"{key}" cannot be a key' in err, words
-    sid = client.enter(key=key)  # others may have made one
+    sid = client.enter(key=key)  # other clients may have created one
     assert lodged.lodge("show", "key:" + key)[0] == 0
     client.delete("/v1/sessions/" + sid)
 
@@ -275,13 +275,13 @@ def test_a_key_that_could_not_be_called(lodged, client, alice, key):
     (["extend", "alice", "alice", "--by", "0"], "alice: --by: must be between"), (["keys", "add", "--scope", "x"], "--scope: "),
     (["exec", "alice", "--timeout", "60d", "true"], "--timeout: must be between"),
     (["policy", "set", "x", "--on-exceed", "x"], "--on-exceed: "), (["policy", "set", "x", "--allow", "a b"], "--allow: "),
-    (["enter", "k" * 300], "key: must be 1 to 255 bytes")])  # no option said that
-def test_what_is_refused_is_told_by_its_option(lodged, alice, words, said):
+    (["enter", "k" * 300], "key: must be 1 to 255 bytes")])  # not the value of an option
+def test_errors_name_the_option(lodged, alice, words, said):
     status, _, err = lodged.lodge(*words)
     assert status in (1, 125) and err.startswith("lodge: " + said), err
 
 
-def test_a_reader_that_leaves(lodged, client, session):
+def test_a_closed_pipe_ends_events(lodged, client, session):
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([LODGE, "events", "--json"], stdout=writer, stderr=subprocess.PIPE, env=lodged.env(), timeout=180,

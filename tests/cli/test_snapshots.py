@@ -52,11 +52,11 @@ def test_snapshots(lodged, client, one):
     assert status == 1 and "first" in err
     status, _, err = lodged.lodge("snapshot")
     assert status == 2 and err == "lodge: too few operands; usage: lodge snapshot [--name NAME] SESSION...\n"
-    assert lodged.lodge("snapshots", "nobody")[0] == 1
+    assert lodged.lodge("snapshots", "nosuch")[0] == 1
 
 
 def test_all_snapshots(lodged, client, one):
-    """Also of what is gone, and what was brought in: each can be removed."""
+    """Includes snapshots of deleted sessions and imported ones; each can be removed."""
     bare, gone = client.enter(user="bob"), client.enter(key="gone", user="ann")
     made = [lines(lodged.lodge("snapshot", s, "--name", "n"))[0] for s in (bare, "gone")]
     made.append(lines(lodged.lodge("import", "--name", "moved", data=lodged.lodge("export", made[0])[1]))[0])
@@ -71,7 +71,7 @@ def test_all_snapshots(lodged, client, one):
     assert list(every) == ["snapshots"] and [s["id"] for s in every["snapshots"]] == list(rows)
     assert lines(lodged.lodge("snapshots", "--user", "ann", "-q")) == [made[1]]
     assert lines(lodged.lodge("snapshots", gone, "-q")) == [made[1]]
-    assert json.loads(lodged.lodge("snapshots", "--user", "nobody", "--json")[1]) == {"snapshots": []}
+    assert json.loads(lodged.lodge("snapshots", "--user", "nosuch", "--json")[1]) == {"snapshots": []}
     status, _, err = lodged.lodge("snapshots", "--user", "ann", "one")
     assert status == 2 and "--user" in err
     assert lodged.lodge("snapshot", "rm", *made)[0] == 0
@@ -100,7 +100,7 @@ def test_rollback(lodged, client, one):
     status, out, _ = lodged.lodge("rollback", "one", "first", "--yes")
     assert status == 0 and b"restored one (ses_" in out and b" from first\n" in out and client.run(one, "cat top") == "t\n"
     assert json.loads(lodged.lodge("rollback", "one", "first", "--json")[1])["session"]["id"] == one
-    assert lodged.lodge("fork", "-n", "2", "one")[0] == 2  # the letter of --name
+    assert lodged.lodge("fork", "-n", "2", "one")[0] == 2  # -n means --name in other commands
     status, _, err = lodged.lodge("rollback", "one", "nosuch")
     assert status == 1 and "lodge snapshots" in err
 
@@ -125,11 +125,10 @@ def test_diff(lodged, client, one):
         status, _, err = lodged.lodge("diff", at, *words)
         assert status == 1 and text in err, (words, err)
     client.delete("/v1/sessions/key:bare")
-    assert sessions(client) == before  # the forks are gone
+    assert sessions(client) == before  # the forks were destroyed
 
 
-def test_diff_interrupted(lodged, client, one):
-    """The fork is destroyed by whoever ends the command."""
+def test_an_interrupted_diff_destroys_its_fork(lodged, client, one):
     client.run(one, "mkdir -p m/{1..60}/{1..60}")
     before = sessions(client)
     p = lodged.start_lodge("diff", "one")
@@ -144,7 +143,7 @@ def test_diff_interrupted(lodged, client, one):
 def test_export_and_import(lodged, client, one, tmp_path):
     status, data, _ = lodged.lodge("export", "one")
     assert status == 0 and data[:4] == b"\x28\xb5\x2f\xfd"
-    assert len(lines(lodged.lodge("snapshots", "-q", "one"))) == 1  # the one it took is gone
+    assert len(lines(lodged.lodge("snapshots", "-q", "one"))) == 1  # the temporary snapshot was removed
     first = lines(lodged.lodge("snapshots", "-q", "one"))[0]
     assert lodged.lodge("export", first)[1][:4] == data[:4]
     status, out, _ = lodged.lodge("import", "--name", "moved", data=data)
@@ -156,13 +155,13 @@ def test_export_and_import(lodged, client, one, tmp_path):
     again = json.loads(lodged.lodge("import", "--json", data=data)[1])["snapshot"]["id"]
     assert lodged.lodge("snapshot", "rm", again, made)[0] == 0
     assert lodged.lodge("import", data=b"no archive")[0] == 1
-    assert lodged.lodge("export", "nobody")[0] == 1
+    assert lodged.lodge("export", "nosuch")[0] == 1
     t = Terminal("export", "one", env=lodged.env())
     assert t.end() == 2 and b"add > FILE" in t.seen
 
 
-def test_export_interrupted_at_its_end(lodged, client, one):
-    """What was taken for it goes, also if the signal comes while it does."""
+def test_an_interrupted_export_removes_its_snapshot(lodged, client, one):
+    """The signal arrives while the snapshot is being removed."""
     asked, go_on = threading.Event(), threading.Event()
 
     def before(line):
@@ -176,7 +175,7 @@ def test_export_interrupted_at_its_end(lodged, client, one):
         reader.start()
         assert asked.wait(60)
         p.send_signal(signal.SIGINT)
-        assert wait_for(lambda: p.poll(), 0.5) is None  # it waits for the answer, however long
+        assert wait_for(lambda: p.poll(), 0.5) is None  # it waits for the response without a limit
         go_on.set()
         assert p.wait(60) == 128 + signal.SIGINT
         reader.join()
@@ -185,7 +184,7 @@ def test_export_interrupted_at_its_end(lodged, client, one):
     assert [s["name"] for s in client.get(f"/v1/sessions/{one}/snapshots").json["snapshots"]] == ["first"]
 
 
-def test_a_full_pipe_is_told(lodged, one):
+def test_export_reports_a_full_disk(lodged, one):
     with open("/dev/full", "wb") as full:
         done = subprocess.run([LODGE, "export", "one"], stdout=full, stderr=subprocess.PIPE, env=lodged.env(), check=False)
     assert done.returncode == 1 and b"No space" in done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lodge templates: what sessions of a service start from, furnished from the command line."""
+"""lodge templates: creating, changing and removing the templates of a service."""
 import gzip
 import io
 import json
@@ -20,7 +20,7 @@ from lodge import LODGE, failed, ok
 from roots import layout, needs_busybox, root, sandboxes, tar
 from terminal import Terminal
 
-OTHER = 4321  # somebody who is not root
+OTHER = 4321  # not root
 
 
 def names(client):
@@ -32,7 +32,7 @@ def name(client):
     yield "mine"
     for s in client.get("/v1/sessions").json["sessions"]:
         client.delete("/v1/sessions/" + s["id"])
-    # lodged itself may still be looking into it
+    # lodged may still be inspecting the template
     assert wait_for(lambda: client.delete("/v1/templates/mine").status in (200, 404))
 
 
@@ -56,8 +56,8 @@ def rootfs(tmp_path):
 
 
 @needs_busybox
-def test_a_directory(lodged, client, name, rootfs):
-    (rootfs / "app" / "out").symlink_to("/etc/shadow")  # a link is a link: nobody follows it
+def test_add_a_directory(lodged, client, name, rootfs):
+    (rootfs / "app" / "out").symlink_to("/etc/shadow")  # links are stored, not followed
     (rootfs / "app" / "up").symlink_to("../../../../../etc/shadow")
     (rootfs / "dev").mkdir()
     (rootfs / "dev" / "left-out").write_text("x")
@@ -74,7 +74,7 @@ def test_a_directory(lodged, client, name, rootfs):
 @needs_busybox
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress], ids=["tar", "gz", "xz"])
 @pytest.mark.parametrize("how", ["file", "pipe", "input"])
-def test_an_archive(lodged, client, name, tmp_path, pack, how):
+def test_add_an_archive(lodged, client, name, tmp_path, pack, how):
     data = pack(root(("x", b"packed")))
     if how == "file":
         (tmp_path / "a").write_bytes(data)
@@ -91,7 +91,7 @@ def test_an_archive(lodged, client, name, tmp_path, pack, how):
 
 
 @needs_busybox
-def test_an_image(lodged, client, name, tmp_path):
+def test_add_an_image(lodged, client, name, tmp_path):
     data = layout([root(), tar(("x", b"layer"))], {"Env": ["A=image", "B=image"], "WorkingDir": "/tmp"})
     with tarfile.open(fileobj=io.BytesIO(data)) as t:
         t.extractall(tmp_path / "oci")
@@ -101,14 +101,14 @@ def test_an_image(lodged, client, name, tmp_path):
     assert answer["template"]["env"] == {"A": "image", "B": "mine"} and answer["template"]["workdir"] == "/tmp"
     assert sh(client, "cat /x; echo $A$B; pwd") == "layerimagemine\n/tmp\n"
     assert wait_for(lambda: lodged.lodge("templates", "rm", name)[0] == 0)
-    (tmp_path / "a.tar").write_bytes(data)  # the same as one file
+    (tmp_path / "a.tar").write_bytes(data)  # the same image as one file
     status, _, err = lodged.lodge("templates", "add", name, str(tmp_path / "a.tar"), "--oci")
     assert status == 0 and "expects root" in err and "lodge templates set mine --root" in err
     ok(lodged.lodge("templates", "set", name, "--root"))
     assert sh(client, "id -u") == "0\n"
 
 
-def test_a_snapshot(lodged, client, name):
+def test_add_a_snapshot(lodged, client, name):
     sid = client.enter(key="source")
     client.run(sid, "echo kept > f")
     snapshot = client.post(f"/v1/sessions/{sid}/snapshots", {}).json["snapshot"]["id"]
@@ -122,7 +122,7 @@ def test_a_snapshot(lodged, client, name):
     failed(lodged.lodge("templates", "add", "other", "--snapshot", "snp_none"), "snp_none")
 
 
-# ---- what is said of it -----------------------------------------------------------------------
+# ---- settings ---------------------------------------------------------------------------------
 
 
 SPEC = ("--memory", "64M", "--cpus", "0.5", "--pids", "40", "--disk", "100M", "--inodes", "1000", "--file-size", "10M",
@@ -131,7 +131,7 @@ LIMITS = {"memory_bytes": 64 << 20, "cpus": 0.5, "pids": 40, "disk_bytes": 100 <
           "file_bytes": 10 << 20, "open_files": 100, "output_bytes": 1 << 20}
 
 
-def test_settings(lodged, client, name, tmp_path):
+def test_settings_are_added_changed_and_unset(lodged, client, name, tmp_path):
     (tmp_path / "a").write_bytes(tar(("x", b"1")))
     assert lodged.lodge("policy", "set", "readers", "--deny", "rm")[0] == 0
     t = json.loads(ok(lodged.lodge("templates", "add", name, str(tmp_path / "a"), *SPEC, "--policy", "readers",
@@ -141,7 +141,7 @@ def test_settings(lodged, client, name, tmp_path):
     text = ok(lodged.lodge("templates", "show", name))
     for words in ("memory 64M", "cpus 0.5", "B=x=y", "readers", "/tmp", "2000"):
         assert words in text, text
-    # what is not mentioned stays, also of variables and limits
+    # options that are not given stay unchanged, also single variables and limits
     t = json.loads(ok(lodged.lodge("templates", "set", name, "--pids", "50", "--env", "A=2", "--root", "--json")))["template"]
     assert t["limits"] == dict(LIMITS, pids=50) and t["env"] == {"A": "2", "B": "x=y"} and t["class"] == "root"
     t = json.loads(ok(lodged.lodge("templates", "set", name, "--unset", "cpus,memory,env:B,root,policy,workdir", "--disk", "1G",
@@ -160,8 +160,8 @@ def test_settings(lodged, client, name, tmp_path):
     lodged.lodge("policy", "rm", "readers")
 
 
-def test_what_cannot_be_said_leaves_no_template(lodged, client, name, tmp_path):
-    """Files without what was wanted of them are half a template."""
+def test_refused_settings_leave_no_template(lodged, client, name, tmp_path):
+    """A template without its settings would be incomplete."""
     (tmp_path / "a").write_bytes(tar(("x", b"1")))
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "a"), "--env", "A=" + "x" * 70000))
     assert name not in names(client)
@@ -173,7 +173,7 @@ def test_what_cannot_be_said_leaves_no_template(lodged, client, name, tmp_path):
 # ---- refused ----------------------------------------------------------------------------------
 
 
-def test_wrong_calls(lodged, tmp_path):
+def test_wrong_usage(lodged, tmp_path):
     for words in (("add",), ("add", "x"), ("add", "x", "y", "z"), ("add", "x", "y", "--snapshot", "s"),
                   ("add", "x", "--snapshot", "s", "--oci"), ("add", "x", "y", "--tenant", "t"), ("show",), ("rm",), ("env",),
                   ("x",), ("ls", "x"), ("add", "x", "y", "--require-limits")):
@@ -184,10 +184,10 @@ def test_wrong_calls(lodged, tmp_path):
     assert lodged.lodge("templates", "add", "x", str(tmp_path), "--url", "http://127.0.0.1:1")[0] == 125
 
 
-def test_bad_ones(lodged, client, name, tmp_path):
+def test_bad_sources_are_refused(lodged, client, name, tmp_path):
     (tmp_path / "a").write_bytes(b"not a tar at all" * 100)
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
-    with open(tmp_path / "a", "ab") as f:  # the reason is heard behind all of it
+    with open(tmp_path / "a", "ab") as f:  # the error arrives after the whole upload
         f.truncate(100 << 20)
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")), "invalid archive", "header checksum")
     (tmp_path / "a").write_bytes(gzip.compress(tar(("x", bytes(100000))))[:60])
@@ -200,7 +200,7 @@ def test_bad_ones(lodged, client, name, tmp_path):
     assert names(client) == ["host", "empty"] and wait_for(lambda: not sandboxes(lodged)), "a sandbox is left"
 
 
-def test_a_name_that_is_taken(lodged, client, name, tmp_path):
+def test_an_existing_name_is_refused(lodged, client, name, tmp_path):
     (tmp_path / "a").write_bytes(tar(("x", b"1")))
     ok(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
     (tmp_path / "d").mkdir()
@@ -208,10 +208,10 @@ def test_a_name_that_is_taken(lodged, client, name, tmp_path):
     for source in ("a", "d"):
         failed(lodged.lodge("templates", "add", name, str(tmp_path / source), "--env", "A=1"), "already exists",
                "lodge templates rm mine")
-    assert client.get("/v1/templates/mine").json["template"]["env"] == {}  # nobody touched the one that is there
+    assert client.get("/v1/templates/mine").json["template"]["env"] == {}  # the existing template did not change
 
 
-def test_only_who_runs_the_service_may(lodged, client, tmp_path):
+def test_templates_need_the_admin_scope(lodged, client, tmp_path):
     key = client.post("/v1/keys", {"scope": "tenant", "tenant": "acme"}).json
     env = dict(lodged.env(), LODGE_API_KEY=key["secret"])
     assert "host" in ok(lodged.lodge("templates", env=env))
@@ -224,7 +224,7 @@ def test_only_who_runs_the_service_may(lodged, client, tmp_path):
 # ---- rm ---------------------------------------------------------------------------------------
 
 
-def test_removing(lodged, client, name, tmp_path):
+def test_rm(lodged, client, name, tmp_path):
     (tmp_path / "a").write_bytes(tar(("x", b"1")))
     for n in (name, "second"):
         ok(lodged.lodge("templates", "add", n, str(tmp_path / "a")))
@@ -243,11 +243,11 @@ def test_removing(lodged, client, name, tmp_path):
     failed(lodged.lodge("templates", "rm", "host"), "built in")
 
 
-# ---- half ones --------------------------------------------------------------------------------
+# ---- interrupted uploads ----------------------------------------------------------------------
 
 
 def start_half(lodged, name, *words):
-    """An upload that has begun and waits for more."""
+    """An upload that has begun and waits for more input."""
     assert wait_for(lambda: not sandboxes(lodged))
     p = lodged.start_lodge("templates", "add", name, "-", *words, stdin=subprocess.PIPE)
     p.stdin.write(tar(("x", bytes(1 << 20)))[:1 << 19])
@@ -257,7 +257,7 @@ def start_half(lodged, name, *words):
 
 
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["int", "term", "kill"])
-def test_one_that_is_stopped_half_way(lodged, client, name, signo):
+def test_an_interrupted_upload_leaves_nothing(lodged, client, name, signo):
     p = start_half(lodged, name, "--env", "A=1")
     p.send_signal(signo)
     status = p.wait(60)
@@ -267,9 +267,9 @@ def test_one_that_is_stopped_half_way(lodged, client, name, signo):
     assert name not in names(client)
 
 
-def test_a_huge_directory_stopped_half_way(lodged, client, name, tmp_path):
+def test_an_interrupted_upload_of_a_huge_directory(lodged, client, name, tmp_path):
     (tmp_path / "d").mkdir()
-    for i in range(4):  # sparse here, and as many zeros on the way
+    for i in range(4):  # sparse files, sent as zeros
         with open(tmp_path / "d" / f"f{i}", "wb") as f:
             f.truncate(8 << 30)
     t = Terminal("templates", "add", name, str(tmp_path / "d"), env=lodged.env())
@@ -279,7 +279,7 @@ def test_a_huge_directory_stopped_half_way(lodged, client, name, tmp_path):
     assert name not in names(client) and wait_for(lambda: not sandboxes(lodged)), "a sandbox is left"
 
 
-def test_the_service_dies_half_way(lodged, client, name):
+def test_a_killed_service_during_an_upload(lodged, client, name):
     p = start_half(lodged, name)
     lodged.crash()
     p.stdin.close()
@@ -291,7 +291,7 @@ def test_the_service_dies_half_way(lodged, client, name):
 
 
 class Between:
-    """Hands on to lodged what comes, but for a question of one method, which waits."""
+    """A proxy that forwards to lodged, except for requests with one method, which it holds."""
 
     def __init__(self, lodged, method):
         self.to, self.method, self.held = (lodged.host, lodged.port), method, threading.Event()
@@ -311,7 +311,7 @@ class Between:
         data = connection.recv(65536)
         if data.startswith(self.method):
             self.held.set()
-            connection.recv(1)  # until the other side goes
+            connection.recv(1)  # until the client closes
             return
         with connection, socket.create_connection(self.to) as there:
             threading.Thread(target=self.copy, args=(there, connection), daemon=True).start()
@@ -326,11 +326,11 @@ class Between:
                 to.sendall(data)
             to.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # one of them is gone
+            pass  # one end has closed
 
 
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
-def test_stopped_between_files_and_settings(lodged, client, name, tmp_path, signo):
+def test_an_interrupt_between_files_and_settings_leaves_nothing(lodged, client, name, tmp_path, signo):
     (tmp_path / "a").write_bytes(tar(("x", b"1")))
     between = Between(lodged, b"PATCH ")
     p = lodged.start_lodge("templates", "add", name, str(tmp_path / "a"), "--env", "A=1",
@@ -349,8 +349,8 @@ def as_other(lodged, *words):
 
 
 @needs_busybox
-def test_somebody_elses_files(lodged, client, name, rootfs):
-    """A caller who is not root sends what he may read; what he may not is no template without it."""
+def test_unreadable_files_are_an_error(lodged, client, name, rootfs):
+    """An ordinary user can upload what they may read; one unreadable file fails the upload."""
     for at in (rootfs, *rootfs.parents):
         if str(at).startswith(tempfile.gettempdir() + "/"):
             at.chmod(0o755)
@@ -366,13 +366,13 @@ def test_somebody_elses_files(lodged, client, name, rootfs):
     assert sh(client, "cat /app/x") == "hello"
 
 
-def test_no_tar(lodged, client, name, tmp_path):
+def test_missing_tar_is_reported(lodged, client, name, tmp_path):
     env = dict(lodged.env(), PATH=str(tmp_path))
     failed(lodged.lodge("templates", "add", name, str(tmp_path), env=env), "tar is not installed")
     assert name not in names(client)
 
 
-# ---- looking ----------------------------------------------------------------------------------
+# ---- listing ----------------------------------------------------------------------------------
 
 
 def test_listing(lodged):
@@ -384,7 +384,7 @@ def test_listing(lodged):
     failed(lodged.lodge("templates", "show", "nosuch"), "nosuch")
 
 
-def test_what_is_inside(lodged, client, name, tmp_path):
+def test_env_shows_the_environment_of_a_template(lodged, client, name, tmp_path):
     (tmp_path / "a").write_bytes(tar(("x", b"1")))
     ok(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
     failed(lodged.lodge("templates", "env", name), "--look")
@@ -396,11 +396,11 @@ def test_what_is_inside(lodged, client, name, tmp_path):
     assert answer["current"] and answer["env"]["PATH"]
 
 
-def test_the_two_are_told_apart(lodged):
-    """This machine's store, and that of a service."""
+def test_template_and_templates_refer_to_each_other(lodged):
+    """`template` is about the local store, `templates` about that of a service."""
     for words, other in ((("template",), "templates"), (("template", "add"), "templates"), (("templates",), "template"),
                          (("templates", "ls"), "template"), (("templates", "add"), "template")):
         text = ok(lodged.lodge(*words, "--help"))
         assert re.search(rf"lodge {other}\b", text), text
     status, _, err = lodged.lodge("new", "--template", "nosuch")
-    assert status == 1 and "does not exist" in err and "lodge template " not in err, err  # which would not show it
+    assert status == 1 and "does not exist" in err and "lodge template " not in err, err  # which lists the local store

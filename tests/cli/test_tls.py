@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lodged elsewhere: over https, with everything the commands do."""
+"""A remote lodged over https."""
 import os
 
 import pytest
@@ -8,7 +8,7 @@ from lodge import Daemon
 
 
 class TlsDaemon(Daemon):
-    """Its own tests go by the socket."""
+    """The commands use https; the client of the tests uses the socket."""
 
     def env(self, **more):
         base = super().env(SSL_CERT_FILE=self.settings["tls_cert"], **more)
@@ -33,13 +33,13 @@ def key(lodged):
     return "box"
 
 
-def test_commands_and_bytes(lodged, key):
+def test_exec_copies_bytes_both_ways(lodged, key):
     data = os.urandom(3000000)
     assert lodged.lodge("exec", key, "cat", data=data) == (0, data, "")
 
 
-def test_a_terminal(lodged, key):
-    """What is typed goes there although nothing comes meanwhile."""
+def test_a_terminal_takes_input(lodged, key):
+    """Input is sent even while no output arrives."""
     status, out, said = lodged.lodge("enter", "-q", key, data=b"echo on $((40 + 2))\nexit 7\n")
     assert status == 7 and b"on 42" in out, said
     text = b"x" * 1000 + b"\n"
@@ -48,6 +48,6 @@ def test_a_terminal(lodged, key):
     assert status == 0, said
 
 
-def test_who_it_is_not(lodged, key):
+def test_an_unknown_certificate_is_refused(lodged, key):
     status, _, said = lodged.lodge("ps", key, env=lodged.env() | {"SSL_CERT_FILE": lodged.other})
     assert status in (1, 125) and "certificate" in said

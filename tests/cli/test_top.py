@@ -36,12 +36,12 @@ def test_top_once(lodged, busy, session):
 
 
 @pytest.mark.parametrize("leave", ["q", "\x03", "signal"])
-def test_top_live(lodged, busy, leave):
+def test_top_redraws_and_restores_the_terminal(lodged, busy, leave):
     t = Terminal("top", env=lodged.env(TERM="xterm"))
     t.wait("busy")
     seen = len(t.seen)
     t.wait("\033[?1049h")
-    assert wait_for(lambda: t.read(0.1) and t.seen.count(b"CPU%") >= 2)  # it is drawn again
+    assert wait_for(lambda: t.read(0.1) and t.seen.count(b"CPU%") >= 2)  # redrawn at least once
     assert len(t.seen) > seen and b"\033[?1049l" not in t.seen
     if leave == "signal":
         t.process.send_signal(signal.SIGTERM)
@@ -50,7 +50,7 @@ def test_top_live(lodged, busy, leave):
     assert t.end() == 0 and t.seen.endswith(b"\033[?25h\033[?1049l") and t.after == t.before
 
 
-def test_top_of_a_service_that_is_started_again(lodged):
+def test_top_survives_a_restart_of_the_service(lodged):
     sid = lodged.client().enter(key="lasting")
     t = Terminal("top", env=lodged.env(TERM="xterm"))
     t.wait("lasting")
@@ -65,7 +65,7 @@ def test_top_of_a_service_that_is_started_again(lodged):
 
 
 @pytest.mark.parametrize("leave", ["q", "\x03", "signal"])
-def test_top_of_a_service_that_says_nothing(lodged, busy, leave):
+def test_top_can_be_left_while_the_service_hangs(lodged, busy, leave):
     silent, asked, go_on = threading.Event(), threading.Event(), threading.Event()
 
     def before(_):
@@ -86,7 +86,7 @@ def test_top_of_a_service_that_says_nothing(lodged, busy, leave):
         go_on.set()
 
 
-def test_top_does_not_wait_for_ever(lodged):
+def test_top_times_out(lodged):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         status, out, err = lodged.lodge("top", "--url", "http://127.0.0.1:%d" % silent.getsockname()[1])
     assert (status, out) == (125, b"") and err.endswith("does not respond\n"), err
@@ -102,7 +102,7 @@ def test_events(lodged, client, session):
     assert lodged.lodge("events", "--since", str(last))[:2] == (0, b"")
     assert len(lodged.lodge("events", "--since", str(last - 1), "--json", "--all")[1].splitlines()) == 1
     assert lodged.lodge("events", "--since", "x")[0] == 2
-    assert lodged.lodge("events", "--session", "nobody")[0] == 1
+    assert lodged.lodge("events", "--session", "nosuch")[0] == 1
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_events_name_sessions_by_their_keys(lodged, client, session, named):
                 if any(n in x for n in (gone, session, "näme"))]
     assert named not in "".join(rows) and "soon-gone" not in "".join(rows)
     assert {x[29:47].rstrip() for x in rows} >= {"create", "ready", "destroy"} and {x[47:49] for x in rows} == {"se", "nä"}
-    assert {x[71:76] for x in rows if " by " in x} == {"  by "}, rows  # columns, whatever the width of a name in bytes
+    assert {x[71:76] for x in rows if " by " in x} == {"  by "}, rows  # columns line up although the name has wide bytes
     assert len([x for x in asked if "/v1/sessions" in x]) == 1, asked
     p = lodged.start_lodge("events", "-f", "--since", "0")
     try:
@@ -147,9 +147,9 @@ def test_events_followed_over_a_restart(lodged, client):
         while seen[-1]["kind"] != "sealed":
             seen.append(json.loads(p.stdout.readline()))
         ids = [e["id"] for e in seen]
-        assert ids == sorted(set(ids)) and ids[0] == 1  # nothing twice; from the first on
+        assert ids == sorted(set(ids)) and ids[0] == 1  # no duplicates; complete from the first
         stored = [e["id"] for e in client.get("/v1/events?limit=1000").json["events"]]
-        assert ids == [i for i in stored if i <= ids[-1]]  # and nothing missed
+        assert ids == [i for i in stored if i <= ids[-1]]  # nothing is missing
         p.send_signal(signal.SIGINT)
         p.wait(20)
     finally:
@@ -168,7 +168,7 @@ def names():
 
 
 def complete(lodged, tmp_path, *words):
-    """What bash offers for the last word."""
+    """What bash completes for the last word."""
     script = tmp_path / "c.bash"
     script.write_bytes(subprocess.run([LODGE, "completion", "bash"], stdout=subprocess.PIPE, check=True).stdout)
     quoted = " ".join(f"'{w}'" for w in (LODGE, *words))
@@ -197,7 +197,7 @@ def test_bash_completion(lodged, session, tmp_path):
     for words in (("templates", "show"), ("templates", "set"), ("templates", "rm", "x"), ("new", "--template"),
                   ("enter", "--template")):
         assert complete(lodged, tmp_path, *words, "ho") == ["host"], words
-    for words in (("templates", "add"), ("run", "--template")):  # a name of one's own, and what this machine has
+    for words in (("templates", "add"), ("run", "--template")):  # a new name, and names of the local store
         assert complete(lodged, tmp_path, *words, "ho") == [], words
     assert set(complete(lodged, tmp_path, "keys", "")) == {"ls", "add", "rm"}
     assert set(complete(lodged, tmp_path, "users", "")) == {"ls", "show", "quota"}
@@ -221,7 +221,7 @@ def test_zsh_completion(tmp_path):
     assert subprocess.run([LODGE, "completion", "fish"], stderr=subprocess.PIPE, check=False).returncode == 2
 
 
-def test_help_and_names_that_are_none():
+def test_help_and_unknown_commands():
     def say(*words):
         done = subprocess.run([LODGE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         return done.returncode, done.stdout.decode(), done.stderr.decode()
@@ -233,7 +233,7 @@ def test_help_and_names_that_are_none():
 
 
 def test_every_command_has_a_page():
-    """And says its options there."""
+    """Its options are checked by test_man.py."""
     pages = ""
     for name in os.listdir(os.path.join(SOURCE, "man")):
         with open(os.path.join(SOURCE, "man", name), encoding="utf-8") as f:

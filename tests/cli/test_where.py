@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which lodged is asked, and with which key."""
+"""Which lodged the command uses, and with which key."""
 import os
 import signal
 import stat
@@ -18,7 +18,7 @@ def home(tmp_path):
 
 
 def ask(home, *words, data=None, **env):
-    """With nothing set but what is given."""
+    """Run lodge with only these variables set."""
     base = {"PATH": os.environ["PATH"], "HOME": str(home)}
     base.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
     done = subprocess.run([LODGE, *words], env=dict(base, **env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -34,58 +34,58 @@ def write_config(home, text, mode=0o600):
     return path
 
 
-def test_by_the_environment(lodged, session, home):
+def test_url_and_key_of_the_environment(lodged, session, home):
     assert ask(home, "ps", session, LODGE_URL=lodged.url, LODGE_API_KEY=KEY)[0] == 0
-    status, _, said = ask(home, "ps", session, LODGE_URL=lodged.url, LODGE_API_KEY="another-key-of-nobody")
+    status, _, said = ask(home, "ps", session, LODGE_URL=lodged.url, LODGE_API_KEY="an-unknown-key")
     assert status == 1 and "key" in said, said
 
 
-def test_by_tcp(lodged, session, home):
+def test_tcp_url(lodged, session, home):
     url = f"http://{lodged.host}:{lodged.port}"
     assert ask(home, "ps", session, LODGE_URL=url, LODGE_API_KEY=KEY)[0] == 0
 
 
-def test_options_come_first(lodged, session, home):
+def test_options_override_the_environment(lodged, session, home):
     key = home / "key"
     key.write_text(KEY + "\n")
     assert ask(home, "ps", "--url", lodged.url, "--key-file", str(key), session, LODGE_URL="unix:/nonexistent",
                LODGE_API_KEY="wrong")[0] == 0
 
 
-def test_by_the_file(lodged, session, home):
+def test_url_and_key_of_the_config_file(lodged, session, home):
     write_config(home, f"# mine\n\nurl = {lodged.url}\nkey={KEY}\n")
     assert ask(home, "ps", session) == (0, *ask(home, "ps", session)[1:])
     assert ask(home, "ps", session)[2] == ""
 
 
-def test_a_key_in_a_file_of_its_own(lodged, session, home):
+def test_key_file_of_the_config_file(lodged, session, home):
     (home / "key").write_text(KEY)
     write_config(home, f"url = {lodged.url}\nkey_file = {home}/key\n", 0o644)
     status, _, said = ask(home, "ps", session)
     assert (status, said) == (0, "")
 
 
-def test_a_key_that_others_may_read_is_told(lodged, session, home):
+def test_a_readable_config_file_with_a_key_is_warned_about(lodged, session, home):
     write_config(home, f"url = {lodged.url}\nkey = {KEY}\n", 0o644)
     status, _, said = ask(home, "ps", session)
     assert status == 0 and "warning" in said and "chmod 600" in said
 
 
 @pytest.mark.parametrize("line", ["uri = x", "url", "url =", "key_file = /nonexistent/key"])
-def test_a_bad_file_is_told_with_its_line(home, line):
+def test_config_errors_name_the_line(home, line):
     path = write_config(home, "# one\n" + line + "\n")
     status, _, said = ask(home, "ps", "x")
     assert status == 125 and f"{path}:2:" in said, said
 
 
-def test_the_key_of_the_file_goes_nowhere_else(lodged, session, home):
-    """Not to another daemon that a variable names."""
+def test_the_key_of_the_config_file_is_sent_only_to_its_url(lodged, session, home):
+    """Not to another daemon that LODGE_URL names."""
     write_config(home, f"url = http://127.0.0.1:1\nkey = {KEY}\n")
     status, _, said = ask(home, "ps", session, LODGE_URL=f"http://{lodged.host}:{lodged.port}")
     assert status == 1 and "key" in said, said
 
 
-def test_a_key_without_a_url_is_for_this_machine(lodged, session, home):
+def test_a_key_without_a_url_is_for_the_local_socket(lodged, session, home):
     write_config(home, f"key = {KEY}\n")
     assert ask(home, "ps", session, LODGE_DATA=lodged.home)[0] == 0
     url = f"http://{lodged.host}:{lodged.port}"
@@ -94,7 +94,7 @@ def test_a_key_without_a_url_is_for_this_machine(lodged, session, home):
         assert status == 1 and "missing API key" in said, said
 
 
-def test_by_the_socket_of_this_machine(lodged, session, home):
+def test_the_local_socket_is_found(lodged, session, home):
     assert ask(home, "ps", session, LODGE_DATA=lodged.home, LODGE_API_KEY=KEY)[0] == 0
     link = home / ".local" / "share"
     link.mkdir(parents=True)
@@ -102,7 +102,7 @@ def test_by_the_socket_of_this_machine(lodged, session, home):
     assert ask(home, "ps", session, LODGE_API_KEY=KEY)[0] == 0
 
 
-def test_the_key_beside_the_socket(lodged, session, home):
+def test_the_key_next_to_the_socket_is_used(lodged, session, home):
     with open(os.path.join(lodged.home, "admin.key"), "w") as f:
         f.write(KEY + "\n")
     try:
@@ -112,7 +112,7 @@ def test_the_key_beside_the_socket(lodged, session, home):
         os.unlink(os.path.join(lodged.home, "admin.key"))
 
 
-def test_nowhere(home):
+def test_no_lodged_found(home):
     status, _, said = ask(home, "ps", "x", LODGE_DATA=str(home))
     assert status == 125 and said == (f"lodge: cannot find lodged (looked at LODGE_URL, `lodge login`, {home}/lodge.sock). "
                                        "Is it running on another address? Set LODGE_URL.\n")
@@ -120,9 +120,9 @@ def test_nowhere(home):
     assert status == 125 and "/nonexistent/s" in said and "systemctl start lodged" in said
 
 
-def test_login_remembers_what_works(lodged, session, home):
+def test_login_saves_a_working_key(lodged, session, home):
     key = home / "key"
-    key.write_text("not-a-key-of-anybody\n")
+    key.write_text("not-a-known-key\n")
     status, _, said = ask(home, "login", "--url", lodged.url, "--key-file", str(key))
     assert status == 125 and not (home / ".config").exists(), said
     key.write_text(KEY + "\n")
@@ -133,7 +133,7 @@ def test_login_remembers_what_works(lodged, session, home):
 
 
 @pytest.mark.parametrize("signo", [None, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
-def test_login_shows_again_what_is_typed(lodged, home, signo):
+def test_login_restores_the_terminal(lodged, home, signo):
     env = lodged.env() | {"HOME": str(home), "LODGE_API_KEY": ""}
     t = Terminal("login", "--url", f"http://{lodged.host}:{lodged.port}", env=env)
     t.wait("key for ")
@@ -147,7 +147,7 @@ def test_login_shows_again_what_is_typed(lodged, home, signo):
     assert t.after == t.before
 
 
-def test_login_without_a_key_says_what_to_do(lodged, home):
+def test_login_without_a_key_gives_a_hint(lodged, home):
     status, _, said = ask(home, "login", "--url", f"http://{lodged.host}:{lodged.port}")
     assert status == 125 and "--key-file" in said
 
@@ -157,17 +157,17 @@ def test_sessions_by_key_and_id(lodged, client, home):
     env = {"LODGE_URL": lodged.url, "LODGE_API_KEY": KEY}
     for name in (sid, "ses-not an/id", "key:ses-not an/id"):
         assert ask(home, "ps", name, **env)[0] == 0
-    for name in ("ses_nobody", "key:ses_nobody", "nobody"):
+    for name in ("ses_nosuch", "key:ses_nosuch", "nosuch"):
         status, _, said = ask(home, "ps", name, **env)
-        assert status == 1 and "nobody" in said
+        assert status == 1 and "nosuch" in said
     for words in (("ps", ""), ("show", "key:"), ("enter", ""), ("cp", "/dev/null", "key::x")):
         assert ask(home, *words, **env)[0] == 2, words
     assert ask(home, "exec", "", "true", **env)[0] == 125
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
-def test_a_key_of_another_is_not_given_away(lodged, session, home):
-    """Whoever listens on a socket may have put a link to somebody's key beside it."""
+def test_a_key_with_another_owner_is_not_sent(lodged, session, home):
+    """The owner of a socket could link to another user's key next to it."""
     there = home / "there"
     there.mkdir()
     os.symlink(lodged.url[5:], there / "lodge.sock")

@@ -14,10 +14,10 @@ from world import KEEPER, LODGE, Driver, DriverError, World, children, descendan
 
 SEED = int(os.environ.get("LODGE_SEED", "20240607"))
 ROUNDS = int(os.environ.get("LODGE_ROUNDS", "100"))
-SECONDS = 60  # for all rounds of one test, whatever the machine
-# children that a deadline or a destroy could miss
+SECONDS = 60  # for all rounds of one test
+# processes that a timeout or a destroy could miss
 GUEST = "setsid sleep 300 & (setsid sleep 300 &) ; echo up; sleep {}"
-EVERYBODY = ("caller", "keeper", "init")
+VICTIMS = ("caller", "keeper", "init")
 
 
 def find_victim(p, name):
@@ -26,7 +26,7 @@ def find_victim(p, name):
     for keeper in children(p.pid, "lodge-keeper"):
         if name == "keeper":
             return keeper
-        for init in children(keeper):  # also while it is not called so yet
+        for init in children(keeper):  # lodge-init may not have its name yet
             return init
     return 0
 
@@ -56,7 +56,7 @@ def one_round(w, rng, options):
 
 
 def sure_round(w, name, options):
-    """The moment is not by chance: a busy machine may not have come so far after any of the delays."""
+    """Kill as soon as the process exists, because on a busy machine it may not exist after any of the delays."""
     p = w.start(options, ["bash", "-c", GUEST.format(300)])
     assert wait_for(lambda: find_victim(p, name), pause=0.001), f"no {name}"
     hit = strike(p, [name], 0)
@@ -69,8 +69,8 @@ def rounds(w, options_of):
     hits = {}
     w.next_start(*options_of(0))
     for i in range(ROUNDS):
-        sure = i < len(EVERYBODY)
-        what, hit = sure_round(w, EVERYBODY[i], options_of(i)) if sure else one_round(w, rng, options_of(i))
+        sure = i < len(VICTIMS)
+        what, hit = sure_round(w, VICTIMS[i], options_of(i)) if sure else one_round(w, rng, options_of(i))
         for h in hit:
             hits[h] = hits.get(h, 0) + 1
         w.next_start(*options_of(i))
@@ -79,7 +79,7 @@ def rounds(w, options_of):
             print(f"only {i + 1} rounds within {SECONDS} s")
             break
     print(f"killed: {hits}")
-    assert set(hits) == set(EVERYBODY), f"a process was never hit: {hits}"
+    assert set(hits) == set(VICTIMS), f"a process was never hit: {hits}"
 
 
 def test_runs():
@@ -100,8 +100,8 @@ def test_runs_of_an_ordinary_user():
         w.close()
 
 
-def ask_for_things(d, rng, names):
-    """Until a process dies."""
+def send_requests(d, rng, names):
+    """Send requests until a process dies."""
     d.ask(f"pool 1 2 3 {rng.randrange(2)} {rng.choice([0, 10])}")
     for n in names:
         d.ask(rng.choice([f"new {n} memory host", f"new {n} disk host", f"kept {n} share -"]))
@@ -115,14 +115,14 @@ def kill_later(w, program, seconds, pid):
 
 
 def test_daemon(world, driver_program):
-    """The keeper of a daemon dies in the middle; what answered `new` is alive afterwards."""
+    """The keeper of a daemon dies during requests; a sandbox whose `new` was answered survives."""
     rng = random.Random(SEED)
     end = time.monotonic() + SECONDS
     for i in range(25):
         d = Driver(world, driver_program)
         killer = kill_later(world, driver_program, rng.uniform(0, 0.08), d.keeper_pid())
         try:
-            ask_for_things(d, rng, [f"r{i}x{n}" for n in range(6)])
+            send_requests(d, rng, [f"r{i}x{n}" for n in range(6)])
         except DriverError:
             pass
         world.finish(killer)
@@ -146,7 +146,7 @@ def test_daemon(world, driver_program):
 
 
 def test_many_at_once(world):
-    """Starts that sweep while others start, end and die: none of them may fail for it."""
+    """Some starts clean up while others start, end and die; none may fail because of that."""
     rng = random.Random(SEED)
     for i in range(6):
         doomed = [world.start([], ["sleep", "300"]) for _ in range(2)]
@@ -164,9 +164,9 @@ def test_many_at_once(world):
 
 
 @pytest.mark.skipif(not os.path.isdir("/sys/fs/cgroup/freezer"), reason="no v1 freezer to hold it")
-def test_a_process_that_will_not_die(world):
-    """A guest that the kernel holds longer than anyone waits: the state stays known, and the first
-    start after it is let go removes everything."""
+def test_a_process_that_cannot_be_killed(world):
+    """The kernel holds a guest longer than any timeout: its state stays recorded, and the first start after its
+    release removes everything."""
     held = f"/sys/fs/cgroup/freezer/{os.path.basename(world.base)}"
     os.mkdir(held)
     p = world.start(["--store", "disk"], ["sh", "-c", "echo up; exec sleep 300"])
@@ -194,7 +194,7 @@ def test_a_process_that_will_not_die(world):
 
 @pytest.mark.parametrize("uid", [None, 12345])
 def test_template_add(uid):
-    """Half a template is none: the next add of the same name works, and rm leaves nothing."""
+    """An interrupted add leaves no template: the next add of the same name works, and rm leaves nothing."""
     rng = random.Random(SEED)
     w = World(uid=uid, store=None if uid else "dir")
     root = os.path.join(w.base, "rootfs")
@@ -221,8 +221,8 @@ def test_template_add(uid):
 
 @pytest.mark.parametrize("uid", [None, 12345])
 @pytest.mark.parametrize("command", [("run", "--", "true"), ("template", "add", "t", "rootfs")])
-def test_what_has_no_record_dies_with_its_keeper(uid, command):
-    """Also one with a root inside, to which exec gives capabilities back."""
+def test_a_sandbox_without_a_record_dies_with_its_keeper(uid, command):
+    """Also with the root class, to which exec gives capabilities back."""
     w = World(uid=uid, store=None if uid else "dir")
     os.makedirs(os.path.join(w.base, "rootfs", "bin"))
     shutil.copy("/bin/busybox", os.path.join(w.base, "rootfs", "bin", "sh"))
@@ -236,8 +236,8 @@ def test_what_has_no_record_dies_with_its_keeper(uid, command):
         w.close()
 
 
-def test_killed_while_the_volume_is_made(driver_program):
-    """The first use of the disk makes the volume; a keeper killed meanwhile must not spoil it."""
+def test_a_kill_while_the_volume_is_created(driver_program):
+    """The first use of the disk creates the volume; a keeper killed during that must not damage it."""
     rng = random.Random(SEED)
     for _ in range(4):
         w = World()
@@ -256,7 +256,7 @@ def test_killed_while_the_volume_is_made(driver_program):
 
 
 def nest(path, depth):
-    """Deeper than a path may be long."""
+    """Create a tree deeper than PATH_MAX."""
     os.mkdir(path)
     at = os.open(path, os.O_RDONLY)
     for _ in range(depth):
@@ -269,9 +269,8 @@ def nest(path, depth):
     os.close(at)
 
 
-def test_a_deep_tree_half_removed(driver_program):
-    """Directories nested too deep are moved up before they are removed; a keeper killed between the
-    two must not leave them there."""
+def test_a_kill_while_a_deep_tree_is_removed(driver_program):
+    """Deep directories are moved up before they are removed; a keeper killed in between must not leave them there."""
     w = World(store="dir")
     try:
         Driver(w, driver_program).end()

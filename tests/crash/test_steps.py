@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keeper, or the process that is to become lodge-init, dies at every named step of the source;
-after the next start nothing of it is left, and what was complete still runs."""
+"""The keeper, or the process that is about to become lodge-init, dies at every named step of the source; after the
+next start nothing of it is left, and complete sandboxes still run."""
 import glob
 import os
 import re
@@ -33,7 +33,7 @@ def note(step, operation, was_reached):
 
 
 def test_steps_are_named_in_the_source():
-    """Every hook has its name where it can be found; only at() of spawn.c passes one on."""
+    """Every hook has a literal name; only at() of spawn.c passes one on."""
     assert len(STEPS) >= 25, STEPS
     unnamed = [f"{where}: {m}" for where, text in _sources()
                for m in re.findall(r'hook_crash\([^"\n]*\)', text)]
@@ -56,8 +56,8 @@ def place(request):
         w.close()
 
 
-def look_into_volume(w):
-    """Only the sandbox that runs now has an entry."""
+def check_volume(w):
+    """Only the running sandbox has an entry."""
     p = w.start(w.options, ["sh", "-c", "echo up; read x"], stdin=subprocess.PIPE)
     assert p.stdout.readline() == b"up\n"
     entries = w.volume(children(p.pid, "lodge-keeper")[0])
@@ -81,11 +81,11 @@ def test_run(place, step):
     w.next_start(*w.options)
     w.assert_clean(f"{step}, after the next run")
     if died and w.kind == "volume":
-        look_into_volume(w)
+        check_volume(w)
 
 
-def test_nothing_is_made_that_nobody_asked_for():
-    """Sweeping after a crash needs no volume where no sandbox ever was on disk."""
+def test_cleanup_does_not_create_a_volume():
+    """Cleaning up after a crash needs no volume if no sandbox was ever on disk."""
     w = World()
     try:
         w.run([], ["true"], crash="create:dir")
@@ -96,8 +96,8 @@ def test_nothing_is_made_that_nobody_asked_for():
         w.close()
 
 
-def test_the_daemon_sweeps_after_runs(world, driver_program):
-    """A `lodge run` died; the next start is a daemon's."""
+def test_the_daemon_cleans_up_after_runs(world, driver_program):
+    """A `lodge run` died, and the next start is that of a daemon."""
     world.run([], ["true"], crash="create:bound")
     assert world.oneshots(), "the keeper did not die at create:bound"
     d = Driver(world, driver_program)
@@ -105,7 +105,7 @@ def test_the_daemon_sweeps_after_runs(world, driver_program):
     d.end()
 
 
-# ---- a daemon's keeper, with a sandbox that must not notice -----------------------------------
+# ---- a daemon's keeper, with a sandbox that must survive --------------------------------------
 
 
 class Kept:
@@ -122,11 +122,11 @@ class Kept:
         assert d.ask("status keep 1")[0] == "running", f"{what}: its command ended"
         d.ask(f"attach keep 1 {self.offset}")
         self.read_on(what)
-        d.ask("connect keep")  # closes the reader: no output is consumed while the next keeper dies
+        d.ask("connect keep")  # closes the reader, so no output is consumed while the next keeper dies
         assert d.run("keep", "echo $((6 * 7))") == (0, "42\n"), what
 
     def read_on(self, what):
-        """At least one more number, none missing, none twice."""
+        """Reads at least one more number; none is missing or repeated."""
         def more():
             return read_log(self.log, self.offset)[0].count(b"\n") > 1
         assert wait_for(more, 120), f"{what}: its output stands still"
@@ -142,8 +142,8 @@ class Kept:
 
 
 class Base:
-    """A layer older than all crashes. It is taken, used and sealed again: wherever that is cut off,
-    its files are somewhere, whole."""
+    """A layer older than all crashes. It is taken, used and sealed again; whenever that is interrupted, its files are
+    complete somewhere."""
 
     def __init__(self, d):
         d.ask("kept base share -")
@@ -152,7 +152,7 @@ class Base:
         d.ask("sealed base base")
 
     def find(self, d, what):
-        """Where it is, and back to being a layer."""
+        """Find it, and make it a layer again."""
         if "base" in d.ask("layers"):
             assert "g" not in d.ask("list") + d.ask("files"), f"{what}: taken, but not away"
             return
@@ -201,8 +201,8 @@ def no_driver_outlives_its_test(request):
 
 
 class Word:
-    """What the keeper has said, and must be true after whatever happens to it. What an operation is
-    about is open from when it is asked until it is answered."""
+    """What the keeper has acknowledged, which must be true after any crash. The objects of an operation are
+    undetermined from request to reply."""
 
     def __init__(self):
         self.truth = {}  # (files|layers|list, name) -> whether it exists
@@ -223,7 +223,7 @@ class Word:
 
 
 def operations(d, word):
-    """Everything a keeper is asked for; the first error ends it."""
+    """Every request that a keeper handles; the first error ends it."""
     d.ask("pool 2 3 4 0 0")
     d.ask("new a memory host")
     d.run("a", "echo hi; setsid sleep 300 & sleep 300 &")
@@ -276,7 +276,7 @@ def on_layers(d, word):
     ask("destroy i", "-files/i", "-list/i")
     ask("kept j share -", "+list/j", "-files/j")
     ask("stop j", "-list/j", "?files/j")
-    ask("destroy j", "-list/j", "-files/j")  # perhaps its processes still go
+    ask("destroy j", "-list/j", "-files/j")  # its processes may still be ending
 
 
 def trash(d):
@@ -284,7 +284,7 @@ def trash(d):
 
 
 def crash(w, step, word):
-    """True when the step was come to."""
+    """Whether the step was reached."""
     try:
         d = Driver(w, w.program, crash=step)
     except DriverError:
@@ -304,8 +304,8 @@ def crash(w, step, word):
 
 
 def clean_up(w, what, word=None):
-    """The next keeper: what was said is true, whatever it lists can be destroyed, and then only
-    `keep` and the layer `base` are there."""
+    """Start the next keeper: acknowledged facts hold, everything it lists can be destroyed, and then only `keep` and
+    the layer `base` remain."""
     d = Driver(w, w.program)
     w.kept.check(d, what)
     if word:
@@ -319,7 +319,7 @@ def clean_up(w, what, word=None):
             d.ask(f"connect {box}")
             d.run(box, "true")
         except DriverError:
-            pass  # it was not finished
+            pass  # it was not complete
         if box != "g":
             assert d.ask(f"destroy {box}") == ["1"], f"{what}: destroy {box}"
     w.layer.check(d, what)
@@ -354,7 +354,7 @@ def test_every_step_was_reached():
 
 
 def test_the_engine_dies(daemon):
-    """kill -9 of the engine: its keeper leaves, a new pair takes up the sandbox."""
+    """After kill -9 of the engine its keeper exits, and a new pair adopts the sandbox."""
     d = Driver(daemon, daemon.program)
     daemon.kept.check(d, "before")
     d.ask("pool 1 1 2 1 0")
@@ -401,7 +401,7 @@ def test_a_dead_sandbox_can_be_destroyed(daemon):
 
 
 def test_a_reused_pid_is_not_killed(daemon):
-    """A record in the trash names a process that is long gone, and another has its number now."""
+    """A record in the trash names a process that has exited, and another process has its pid now."""
     d = Driver(daemon, daemon.program)
     d.end()
     victim = daemon.popen(["sleep", "60"])
@@ -417,8 +417,8 @@ def test_a_reused_pid_is_not_killed(daemon):
 
 
 def test_a_slot_name_is_not_used_twice(daemon):
-    """Two keepers with the same pid (a container starts them so) and the sandbox of a claimed slot:
-    no new slot and no new sandbox may get at its group."""
+    """Two keepers with the same pid (as in containers) and the sandbox of a claimed slot: no new slot or sandbox may
+    use its cgroup."""
     d = Driver(daemon, daemon.program)
     d.ask("pool 1 1 1 0 0")
     _, source = d.ask("new s memory host")
@@ -435,8 +435,8 @@ def test_a_slot_name_is_not_used_twice(daemon):
     clean_up(daemon, "slot names")
 
 
-def test_a_slot_with_files_is_kept_as_any(daemon):
-    """Files that were made ahead have the sandbox's name from the claim on, and stay when it ends."""
+def test_a_slot_with_files_is_like_any_sandbox(daemon):
+    """Files prepared in advance get the sandbox's name when the slot is claimed, and stay when it ends."""
     d = Driver(daemon, daemon.program)
     d.ask("pool 1 1 1 1 0")
     assert d.ask("kept s share -")[1] == "pool"
@@ -451,8 +451,8 @@ def test_a_slot_with_files_is_kept_as_any(daemon):
     clean_up(daemon, "kept slots")
 
 
-def test_an_old_slot_is_made_anew(daemon):
-    """Without a request: the layers below its files may have changed."""
+def test_an_old_slot_is_replaced(daemon):
+    """Without a request, because the layers below its files may have changed."""
     def slots():
         return sorted(glob.glob(os.path.join(daemon.run_dir(), "d", "sandboxes", "p.*")))
 
@@ -471,7 +471,7 @@ def test_an_old_slot_is_made_anew(daemon):
 def test_a_slot_that_died_is_replaced(daemon):
     d = Driver(daemon, daemon.program)
     assert d.ask("pool 2 2 2 1 0") == ["2"]
-    first = set(children(d.keeper_pid(), "lodge-init"))  # not helpers that make parts
+    first = set(children(d.keeper_pid(), "lodge-init"))  # not the helpers that prepare parts
     assert len(first) == 2
     for pid in first:
         os.kill(pid, 9)
@@ -482,8 +482,8 @@ def test_a_slot_that_died_is_replaced(daemon):
     clean_up(daemon, "dead slots")
 
 
-def test_files_of_a_pool_that_went_with_the_machine(daemon):
-    """Its state was in memory: only its files are left."""
+def test_files_of_a_pool_are_removed_after_a_reboot(daemon):
+    """The keeper's state was in memory, so only the files are left."""
     d = Driver(daemon, daemon.program)
     d.ask("pool 2 2 2 1 0")
     d.kill_keeper()
@@ -493,11 +493,11 @@ def test_files_of_a_pool_that_went_with_the_machine(daemon):
     clean_up(daemon, "a pool without records")
 
 
-def test_frozen_sandboxes_end(daemon):
-    """A frozen sandbox does not answer, but it is listed and can be destroyed."""
+def test_frozen_sandboxes_can_be_destroyed(daemon):
+    """A frozen sandbox does not respond, but it is listed."""
     d = Driver(daemon, daemon.program)
     d.ask("new fr memory host")
-    assert d.run("fr", "echo up") == (0, "up\n")  # from here on it outlives its keeper
+    assert d.run("fr", "echo up") == (0, "up\n")  # from now on it outlives its keeper
     d.ask("freeze fr")
     d.kill_keeper()
     d.kill()

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/chat/chat.h"
+#include "api/chat/chat_repo.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

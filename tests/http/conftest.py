@@ -13,7 +13,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module")
 def lodged():
-    """One for all tests of a file."""
+    """One lodged for all tests of a file."""
     with contextlib.closing(Lodged()) as d:
         yield d
 
@@ -25,7 +25,7 @@ def client(lodged):
 
 @pytest.fixture
 def t(client, at):
-    """The URL of a new directory in the session at `at`, which a file of tests has for itself."""
+    """The URL of a new directory in the session at `at`, for one test."""
     client.delete(at + "/files/t?recursive=1")
     assert client.post(at + "/files/t?mkdir").status == 201
     return at + "/files/t"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the examples of spec/openapi.json speak of."""
+"""The objects that the examples of spec/openapi.json refer to."""
 import hashlib
 import io
 import json
@@ -16,9 +16,9 @@ def target(path, params, query):
     return path + ("?" + urllib.parse.urlencode(query) if query else "")
 
 
-def usual_path(path, session="ses_nobodys"):
+def usual_path(path, session="ses_unknown"):
     return target(path, {"id": session, "session_id": session, "exec": "exe_x", "snap": "snp_x", "key": "key_x",
-                         "user": "nobody", "name": "nothing", "path": "x", "project": "nothing",
+                         "user": "unknown", "name": "nothing", "path": "x", "project": "nothing",
                          "fragment": "nothing", "team": "nothing"}, {})
 
 
@@ -51,13 +51,13 @@ def an_image():
 
 
 class World:
-    """What the words with a $ in the examples stand for; each is made when it is first needed."""
+    """Values of the $ variables in the examples; each object is created on first use."""
 
     def __init__(self, lodged):
         self.lodged, self.client, self.n = lodged, lodged.client(), 0
 
     def ready(self, key):
-        """A session with the file of the examples in it."""
+        """A session that contains the file of the examples."""
         session = self.client.enter(key=key, user="ada", metadata={"team": "blue"})
         at = f"/v1/sessions/{session}/files/notes/hello.txt?mkdir=1"
         answer = self.client.call("PUT", at, b"hello\n")
@@ -90,7 +90,7 @@ class World:
         return name
 
     def project(self, name):
-        """Of ada."""
+        """A project of ada."""
         answer = self.client.post("/api/projects", {"id": name, "name": "Site", "userId": "ada"})
         assert answer.status in (201, 409), answer
         return name
@@ -113,7 +113,7 @@ class World:
         return "green"
 
     def there(self, path):
-        """The path, of things that are there."""
+        """The path of existing objects."""
         if path.endswith("/environment"):
             return path.replace("{name}", self.value("CAPTURED"))
         if "{name}" in path:
@@ -122,7 +122,7 @@ class World:
         return usual_path(path, self.ready("demo")[0] if "{id}" in path else "")
 
     def thread(self):
-        """The session of a thread with the file of the examples in it."""
+        """The session of a thread that contains the file of the examples."""
         answer = self.client.post("/create_session", {"user_id": "ada", "thread_id": "demo-thread"})
         assert answer.status in (201, 409), answer
         session = (answer.json if answer.status == 201 else answer.json["detail"])["session_id"]

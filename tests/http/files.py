@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of files have in common."""
+"""Shared by the tests of files."""
 
 
 def run(client, at, command, **more):
-    """What it wrote, in the session at this path."""
+    """Run a command in the session at this path; return its stdout."""
     return client.run(at.rsplit("/", 1)[1], command, **more)

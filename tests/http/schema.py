@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Schema, as much of it as spec/openapi.json uses. A word it does not know is an error, so that
-nothing in the document is taken for checked that is not."""
+"""The part of JSON Schema that spec/openapi.json uses. An unknown keyword is an error, so that no part of the
+document goes unchecked by mistake."""
 import json
 import re
 
@@ -21,7 +21,7 @@ WORDS = {
 
 
 def resolve(document, ref):
-    """What "#/a/b" leads to."""
+    """Follow a reference such as "#/a/b"."""
     assert ref.startswith("#/"), f"{ref}: only references within the document"
     here = document
     for part in ref[2:].split("/"):
@@ -36,20 +36,20 @@ def deref(document, thing):
 
 
 class Checker:
-    """`closed`: an object may have only the members that its schema names, unless that says
-    otherwise. For answers, where a schema leaves room for what is added later."""
+    """`closed`: an object may have only the members that its schema lists, unless the schema says otherwise. Used for
+    responses, whose schemas allow members to be added later."""
 
     def __init__(self, document, closed=False):
         self.document, self.closed = document, closed
 
     def problems(self, value, schema, where="", whole=True):
-        """What is wrong, as sentences. whole: this schema says all there is to say of the value."""
+        """Return all violations as messages. `whole`: this schema describes the whole value."""
         schema = deref(self.document, schema)
         found = []
         for check in (self.plain, self.text, self.list, self.object, self.several):
             found += check(value, schema, where or "it")
         if whole and isinstance(value, dict):
-            found += self.strangers(value, schema, where or "it")
+            found += self.undocumented(value, schema, where or "it")
         return found
 
     def plain(self, v, s, where):
@@ -109,7 +109,7 @@ class Checker:
         return found
 
     def names(self, schema):
-        """The members it names, and whether others may be there."""
+        """The members the schema lists, and whether it allows others."""
         schema = deref(self.document, schema)
         more = schema.get("additionalProperties")
         names = set(schema.get("properties", {}))
@@ -120,20 +120,20 @@ class Checker:
             names |= other
         return names, is_open and not (self.closed and parts)
 
-    def strangers(self, v, s, where):
+    def undocumented(self, v, s, where):
         names, is_open = self.names(s)
-        return [] if is_open else [f"{where}: nobody told of {n}" for n in v if n not in names]
+        return [] if is_open else [f"{where}: undocumented member {n}" for n in v if n not in names]
 
 
-def unknown_words(schema, where="schema"):
-    """Words of a schema that the checker does not know."""
+def unknown_keywords(schema, where="schema"):
+    """Keywords of a schema that the checker does not know."""
     found = [f"{where}: {w}" for w in schema if w not in WORDS and not w.startswith("x-")]
     for name, part in schema.get("properties", {}).items():
-        found += unknown_words(part, f"{where}.{name}")
+        found += unknown_keywords(part, f"{where}.{name}")
     for word in ("items", "additionalProperties", "propertyNames"):
         if isinstance(schema.get(word), dict):
-            found += unknown_words(schema[word], f"{where}.{word}")
+            found += unknown_keywords(schema[word], f"{where}.{word}")
     for word in ("allOf", "anyOf", "oneOf"):
         for i, part in enumerate(schema.get(word, [])):
-            found += unknown_words(part, f"{where}.{word}[{i}]")
+            found += unknown_keywords(part, f"{where}.{word}[{i}]")
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users and quotas, and what is asked by who runs it: health, readiness, numbers."""
+"""Users, quotas, health, readiness and metrics."""
 import contextlib
 import http.client
 import json
@@ -26,7 +26,7 @@ def ok(answer, status=200):
 
 @pytest.fixture
 def user(client):
-    """A name nobody had; no session nor quota of it is left."""
+    """A new user name; its sessions and quota are removed afterwards."""
     name = "user-" + os.urandom(4).hex()
     yield name
     for s in client.get("/v1/sessions?user=" + name).json["sessions"]:
@@ -34,7 +34,7 @@ def user(client):
     client.put(f"/v1/users/{name}/quota", {})
 
 
-def test_a_user_has_what_its_sessions_have(client, user):
+def test_usage_of_a_user_sums_its_sessions(client, user):
     assert client.get("/v1/users/" + user).status == 404
     client.enter(user=user, key=user + "1", limits={"memory_bytes": 64 << 20, "disk_bytes": 32 << 20})
     client.enter(user=user, key=user + "2", asleep=True, limits={"disk_bytes": 32 << 20})
@@ -45,7 +45,7 @@ def test_a_user_has_what_its_sessions_have(client, user):
     assert u["quota"] == {"sandboxes": 0, "memory_bytes": 0, "disk_bytes": 0, "cpu_ms": 0}
 
 
-def test_a_quota_is_kept(client, user):
+def test_quotas_are_enforced(client, user):
     at = f"/v1/users/{user}/quota"
     assert ok(client.get(at))["quota"]["sandboxes"] == 0
     q = ok(client.put(at, {"sandboxes": 1, "memory_bytes": 100 << 20, "disk_bytes": 100 << 20}))
@@ -67,21 +67,21 @@ def test_a_quota_is_kept(client, user):
     assert small.items() <= client.session(first)["limits"].items()
     bigger = {"limits": {"memory_bytes": 99 << 20}}
     assert client.patch("/v1/sessions/" + first, bigger).status == 200
-    assert client.post("/v1/sessions", {"user": "somebody else", "asleep": True}).status == 201
-    client.delete("/v1/sessions/key:somebody%20else")
-    # what it no longer uses is free again
+    assert client.post("/v1/sessions", {"user": "another user", "asleep": True}).status == 201
+    client.delete("/v1/sessions/key:another%20user")
+    # released resources can be used again
     ok(client.post(f"/v1/sessions/{first}/hibernate"))
     second = client.enter(user=user, key=user + "2", limits=small)
     refused(client.post(f"/v1/sessions/{first}/resume"), "sandboxes")
     refused(client.post(f"/v1/sessions/{first}/exec", {"command": "true"}), "sandboxes")
     client.delete("/v1/sessions/" + second)
     assert client.post(f"/v1/sessions/{first}/resume").status == 200
-    # all of it: what is left out has no limit
+    # a PUT replaces the whole quota: omitted fields are unlimited
     assert ok(client.put(at, {}))["quota"]["sandboxes"] == 0
     client.enter(user=user, key=user + "3", limits=small)
 
 
-def test_time_is_charged(client, user):
+def test_cpu_time_counts_against_the_quota(client, user):
     ok(client.put(f"/v1/users/{user}/quota", {"cpu_ms": 50}))
     sid = client.enter(user=user)
     burn = {"command": "for i in $(seq 100000); do :; done"}
@@ -99,21 +99,21 @@ def test_time_is_charged(client, user):
 
 
 def test_health_and_readiness(client, lodged):
-    nobody = lodged.client(None)
-    h = ok(nobody.get("/health"))
+    anonymous = lodged.client(None)
+    h = ok(anonymous.get("/health"))
     assert (h["status"], h["last_error"]) == ("ok", None) and h["version"]
     assert all(h["parts"][p]["ok"] for p in ("store", "keeper", "room"))
-    assert ok(nobody.get("/ready")) == {"ready": True}
-    assert b"/openapi.json" in nobody.get("/").data
+    assert ok(anonymous.get("/ready")) == {"ready": True}
+    assert b"/openapi.json" in anonymous.get("/").data
 
 
-def test_a_keeper_that_died_is_told_and_replaced(client, lodged):
+def test_a_dead_keeper_is_reported_and_replaced(client, lodged):
     sid = client.enter()
     (keeper,) = lodged.keepers()
     os.kill(keeper, signal.SIGKILL)
     assert wait_for(lambda: not is_alive(keeper))
     h = ok(client.get("/health"))
-    if h["status"] != "ok":  # nobody has started another yet
+    if h["status"] != "ok":  # no new keeper has been started yet
         assert h["status"] == "degraded" and not h["parts"]["keeper"]["ok"]
     assert ok(client.get("/ready"))["ready"]
     other = client.enter()
@@ -123,8 +123,8 @@ def test_a_keeper_that_died_is_told_and_replaced(client, lodged):
         client.delete("/v1/sessions/" + x)
 
 
-def test_a_keeper_that_does_not_start_is_no_end():
-    """Its program is away for a while."""
+def test_the_service_survives_a_keeper_that_cannot_start():
+    """The keeper's program is missing for a while."""
     with tempfile.TemporaryDirectory(prefix="lodge-programs-") as programs:
         for name in ("lodged", "lodge-keeper", "lodge-init", "lodge-zstd"):
             if os.path.exists(os.path.join(BUILD, name)):
@@ -139,7 +139,7 @@ def test_a_keeper_that_does_not_start_is_no_end():
                 assert wait_for(lambda pid=pid: not is_alive(pid))
             answer = client.post("/v1/sessions", {"key": "new"})
             assert answer.status == 503 and answer.json["error"]["retryable"], answer
-            with open(keeper, "w"):  # there, but not to be executed
+            with open(keeper, "w"):  # exists, but is not executable
                 pass
             answer = client.post("/v1/sessions", {"key": "new"})
             assert answer.status == 503, answer
@@ -153,7 +153,7 @@ def test_a_keeper_that_does_not_start_is_no_end():
 
 
 def find(command, init):
-    """The process below lodge-init that is this command."""
+    """The process below lodge-init with this command line."""
     for pid in descendants(init):
         with contextlib.suppress(OSError):
             with open(f"/proc/{pid}/cmdline", "rb") as f:
@@ -181,7 +181,7 @@ def test_not_ready_while_draining():
         def is_shut():
             try:
                 socket.create_connection((lodged.host, lodged.port), timeout=5).close()
-            except ConnectionError:  # refused, or reset in the moment in which it was shut
+            except ConnectionError:  # refused, or reset if the listener closed just then
                 return True
             return False
 
@@ -190,8 +190,8 @@ def test_not_ready_while_draining():
         answer = kept.getresponse()
         assert answer.status == 503 and answer.headers["Retry-After"]
         assert answer.headers["Connection"].lower() == "close" and answer.read()
-        response.read()  # streams without an end come to theirs
-        # what was under way is answered
+        response.read()  # endless streams are ended
+        # requests in progress get their response
         os.kill(find(b"sleep\x00577\x00", init), signal.SIGKILL)
         answer = running.getresponse()
         assert answer.status == 200 and json.loads(answer.read())["stdout"] == "over\n"
@@ -203,15 +203,15 @@ def test_not_ready_while_draining():
         assert lodged.client().session(sid)["state"] == "active"
 
 
-# ---- numbers ------------------------------------------------------------------------------------
+# ---- metrics ------------------------------------------------------------------------------------
 
 SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
                     r'(?:,[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*")*\})? '
                     r'([-+]?(?:[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?|Inf)|NaN)')
 
 
-def numbers(client):
-    """Samples by name and labels, and types by family: as Prometheus reads the text."""
+def read_metrics(client):
+    """Parse the text like Prometheus: samples by name and labels, and types by family."""
     answer = client.get("/metrics")
     assert answer.status == 200
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
@@ -236,12 +236,12 @@ def numbers(client):
     return samples, types
 
 
-def test_numbers_can_be_read(lodged, client):
+def test_metrics_are_valid_prometheus_text(lodged, client):
     sid = client.enter(key="counted")
     client.run(sid, "true")
     client.enter(key="counted")
     client.get("/v1/sessions/none")
-    samples, types = numbers(lodged.client(None))
+    samples, types = read_metrics(lodged.client(None))
     assert types["lodge_enter_seconds"] == types["lodge_exec_seconds"] == "histogram"
     assert samples["lodge_sandboxes_active", ""] >= 1
     for outcome in ("created", "reused", "resumed", "replaced"):
@@ -252,7 +252,7 @@ def test_numbers_can_be_read(lodged, client):
     assert samples["lodge_exec_seconds_count", ""] >= 1
     before = samples["lodge_requests_total", '{class="4xx"}']
     client.get("/v1/sessions/none")
-    assert numbers(client)[0]["lodge_requests_total", '{class="4xx"}'] >= before + 1
+    assert read_metrics(client)[0]["lodge_requests_total", '{class="4xx"}'] >= before + 1
     client.delete("/v1/sessions/" + sid)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives of bad intentions, into a session and as a snapshot: what they name lies below the
-directory they are unpacked in, or nothing of it is made."""
+"""Hostile archives, unpacked into a session or imported as a snapshot: everything is created below the target
+directory, or not at all."""
 import contextlib
 import io
 import os
@@ -21,7 +21,7 @@ SECRET = b"what only the host may read\n"
 
 @pytest.fixture(scope="module")
 def host(lodged):
-    """A file of the host beside the data directory, which nobody may read or change."""
+    """A file of the host next to the data directory; no test may read or change it."""
     path = lodged.home + "-canary"
     with open(path, "wb") as f:
         f.write(SECRET)
@@ -39,7 +39,7 @@ def at(client):
     return "/v1/sessions/" + client.enter(key="archives")
 
 
-# ---- made by hand -----------------------------------------------------------------------------
+# ---- archives made by hand --------------------------------------------------------------------
 
 
 def field(value, size):
@@ -150,18 +150,18 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_entry(client, at, t, name):
+def test_a_bad_entry_is_refused(client, at, t, name):
     run(client, at, "mkdir -p /tmp/around; touch /tmp/around/was; rm -f /tmp/evil")
     answer = unpack(client, at, GOOD + BAD[name] + END)
     assert answer.status in (400, 403, 409, 413) and answer.json["error"]["message"], (name, answer)
     run(client, at, "test ! -e /tmp/evil && test ! -e evil && test ! -e /evil && test ! -e /etc/evil &&"
                     "test $(ls -A /tmp/around) = was && test \"$(stat -c %h /etc/passwd)\" = 1")
-    assert client.get(t + "/good").data == b"first"  # what came before stays
+    assert client.get(t + "/good").data == b"first"  # earlier entries stay
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_entry_of_a_snapshot(client, lodged, host, name):
-    """There it must not become a snapshot; links inside are another matter: a layer may have them."""
+def test_a_bad_entry_is_not_imported(client, lodged, host, name):
+    """Symbolic links are allowed here: a layer may contain them."""
     inside = ("link", "hard link to a directory", "fifo", "through a file")
     answer = client.post("/v1/snapshots", packed(GOOD + BAD[name] + END))
     if answer.status == 201:
@@ -174,19 +174,19 @@ def test_a_bad_entry_of_a_snapshot(client, lodged, host, name):
 
 @pytest.mark.parametrize("data", [
     b"", bytes(100), bytes(512), GOOD, GOOD[:600], GOOD[:100], GOOD + bytes(100), file(b"x", b"y" * 5000)[:2000]])
-def test_one_that_ends_too_early(client, at, t, data):
+def test_a_truncated_archive_is_refused(client, at, t, data):
     answer = unpack(client, at, data)
     assert answer.status in ((204,) if data and not any(data) and len(data) >= 512 else (400,)), answer
 
 
-def test_what_comes_after_the_end(client, at, t):
+def test_data_after_the_end_marker_is_ignored(client, at, t):
     assert unpack(client, at, GOOD + END + b"garbage" * 1000).status == 204
     assert unpack(client, at, GOOD + END + file(b"late") + END).status == 204
     assert [e["name"] for e in client.get(t + "?list").json["entries"]] == ["good"]
 
 
-def test_an_entry_instead_of_another(client, at, t):
-    """Twice, with another kind each time; what is in a directory is not lost by a file of its name."""
+def test_a_later_entry_replaces_an_earlier_one(client, at, t):
+    """Also with another type; but a file does not replace a directory that is not empty."""
     twice = file(b"x", b"1") + file(b"x", b"22")
     assert unpack(client, at, twice + END).status == 204 and client.get(t + "/x").data == b"22"
     kinds = header(b"x/", type=b"5") + file(b"x", b"file") + header(b"x", type=b"2", link=b"y") + header(b"x/", type=b"5")
@@ -194,7 +194,7 @@ def test_an_entry_instead_of_another(client, at, t):
     answer = unpack(client, at, file(b"x", b"file") + END)
     assert answer.status == 409 and "x" in answer.json["error"]["message"], answer
     assert client.get(t + "/x/in").data == b"3"
-    # a link that is in the way is replaced, not followed
+    # an existing link is replaced, not followed
     run(client, at, "echo safe >t/safe; ln -s safe t/link; mkdir t/dir; ln -s dir t/dirlink")
     assert unpack(client, at, file(b"link", b"new") + END).status == 204
     assert client.get(t + "/safe").data == b"safe\n" and client.get(t + "/link").data == b"new"
@@ -203,7 +203,7 @@ def test_an_entry_instead_of_another(client, at, t):
     run(client, at, "test -d t/dirlink -a ! -L t/dirlink -a -z \"$(ls t/dir)\"")
 
 
-def test_links_inside_are_kept_as_they_are(client, at, t):
+def test_links_are_stored_unchanged(client, at, t):
     data = (header(b"out", type=b"2", link=b"/etc/shadow") + file(b"a", b"1") + header(b"b", type=b"1", link=b"a") +
             header(b"soft", type=b"2", link=b"a") + header(b"hard-to-soft", type=b"1", link=b"soft") + END)
     assert unpack(client, at, data).status == 204
@@ -212,7 +212,7 @@ def test_links_inside_are_kept_as_they_are(client, at, t):
     assert client.get(t + "/b").data == b"1"
 
 
-def test_bits_owners_and_names(client, at, t):
+def test_modes_owners_and_names(client, at, t):
     data = (file(b"suid", b"x", mode=0o6755, uid=0, gid=0) + header(b"sticky/", type=b"5", mode=0o1777, uid=65534) +
             file(b"\xff\xfe name", b"bytes") + pax(record(b"path", b"pax \xff")) + file(b"x", b"pax") +
             pax(record(b"mtime", b"-5.5")) + file(b"old") + pax(record(b"mtime", b"1.5")) + file(b"half") +
@@ -230,8 +230,8 @@ def test_bits_owners_and_names(client, at, t):
 
 
 @pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT, tarfile.USTAR_FORMAT])
-def test_a_long_name_is_cut_anywhere_in_its_header(client, at, t, form):
-    """What is left there may end like the name of a directory."""
+def test_long_names_of_all_lengths(client, at, t, form):
+    """The truncated name in the header may end like the name of a directory."""
     out, files = io.BytesIO(), {}
     with tarfile.open(fileobj=out, mode="w", format=form) as archive:
         for n in range(95, 102):
@@ -247,7 +247,7 @@ def test_a_long_name_is_cut_anywhere_in_its_header(client, at, t, form):
         assert entry["type"] == "file" and client.get(f"{t}/{name}").data == data, (len(name), entry)
 
 
-def test_where_it_is_unpacked(client, at, t):
+def test_bad_target_directories_are_refused(client, at, t):
     put_file = client.call("PUT", t + "/f", b"x")
     assert put_file.status == 201
     run(client, at, "ln -s /etc t/etc; ln -s loop t/loop; mkfifo t/p; mkdir t/ro; chmod 555 t/ro")
@@ -260,11 +260,11 @@ def test_where_it_is_unpacked(client, at, t):
     assert unpack(client, at, file(b"mem", b"x") + END, "/proc/self").status in (400, 403, 409)
 
 
-# ---- amounts ----------------------------------------------------------------------------------
+# ---- sizes ------------------------------------------------------------------------------------
 
 
 def send(client, path, pieces, method="PUT"):
-    """Chunk by chunk; whoever does not want more may say so early."""
+    """Send the body in chunks; the server may respond before the end."""
     import http.client
     connection = http.client.HTTPConnection(client.host, client.port, timeout=120)
     with contextlib.closing(connection):
@@ -285,8 +285,8 @@ def send(client, path, pieces, method="PUT"):
             return None, b""
 
 
-def test_a_million_entries(client, lodged, at, t):
-    """Of one name, and of many: neither memory nor anybody's patience ends."""
+def test_many_entries_need_bounded_memory_and_time(client, lodged, at, t):
+    """Once with the same name, once with different names."""
     million = 1 << 20 if SLOW else 1 << 14
     before = memory_of(lodged.process.pid)
     block = header(b"d/", type=b"5") * 1024
@@ -306,7 +306,7 @@ def test_a_file_larger_than_allowed(client):
     assert client.get(small + "/files/?list").status == 200
 
 
-def test_one_who_leaves_in_the_middle(client, at, t):
+def test_a_disconnected_upload_leaves_no_process(client, at, t):
     import socket
     with socket.create_connection((client.host, client.port)) as s:
         s.sendall(f"PUT {at}/archive?path=t HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n"
@@ -317,14 +317,14 @@ def test_one_who_leaves_in_the_middle(client, at, t):
     assert unpack(client, at, GOOD + END).status == 204
 
 
-# ---- packed -----------------------------------------------------------------------------------
+# ---- compressed -------------------------------------------------------------------------------
 
 MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 def packed(data):
-    """One frame of raw blocks, by hand."""
-    out = [MAGIC, b"\x00", b"\x38"]  # no sizes, no sum; a window of 128 KB
+    """One zstd frame of raw blocks."""
+    out = [MAGIC, b"\x00", b"\x38"]  # no sizes, no checksum; a window of 128 KB
     blocks = [data[i:i + 65536] for i in range(0, len(data), 65536)] or [b""]
     for i, b in enumerate(blocks):
         out += [(len(b) << 3 | (i == len(blocks) - 1)).to_bytes(3, "little"), b]
@@ -332,12 +332,12 @@ def packed(data):
 
 
 def runs(count, size=1 << 17, byte=b"\0"):
-    """Blocks that say only how often one byte comes; the last does not say that it is."""
+    """Run-length blocks; none is marked as the last."""
     return ((size << 3) | 2).to_bytes(3, "little") + byte, count
 
 
 def bomb(head, gigabytes):
-    """head, and then so many gigabytes of zeros in a few bytes each 128 KB."""
+    """Compress `head` followed by gigabytes of zeros, in a few bytes per 128 KB."""
     block, _ = runs(1)
     start = MAGIC + b"\x00\x38" + (len(head) << 3).to_bytes(3, "little") + head
     return start + block * (gigabytes << 13) + b"\x01\x00\x00"
@@ -349,7 +349,7 @@ def refused(client, data, *statuses):
     return answer
 
 
-def test_a_snapshot_packed_by_hand(client, host):
+def test_a_snapshot_of_raw_blocks_is_imported(client, host):
     answer = client.post("/v1/snapshots?name=hand", packed(file(b"home/user/x", b"carried") + END))
     assert answer.status == 201, answer
     at = "/v1/sessions/" + client.enter(key="hand", snapshot=answer.json["snapshot"]["id"])
@@ -357,7 +357,7 @@ def test_a_snapshot_packed_by_hand(client, host):
     assert client.delete(at).status == 200
 
 
-def test_frames_that_are_damaged(client, host):
+def test_damaged_frames_are_refused(client, host):
     good = packed(GOOD + END)
     for data in (b"", MAGIC, good[:20], good[:-10], good[:6] + b"\xff" * 20, b"\x50\x2a\x4d\x18\xff\xff\xff\xff", b"PK\3\4" + bytes(100),
                  good + b"garbage", MAGIC + b"\xff" * 40):
@@ -366,19 +366,19 @@ def test_frames_that_are_damaged(client, host):
 
 
 @pytest.mark.parametrize("descriptor", [0xff, 0xf8, 0xa0])
-def test_windows_as_large_as_memory(client, descriptor):
-    """The frame wants up to 3.75 TB of memory to be unpacked with."""
+def test_huge_windows_are_refused(client, descriptor):
+    """Decompressing the frame would need up to 3.75 TB of memory."""
     answer = refused(client, MAGIC + b"\x00" + bytes([descriptor]) + b"\x01\x00\x00")
     assert "window" in answer.json["error"]["message"]
 
 
-def test_a_mountain_after_the_end(client, lodged):
+def test_a_bomb_after_the_end_marker_is_refused(client, lodged):
     answer = refused(client, bomb(GOOD + END, 1))
     assert "after the end marker" in answer.json["error"]["message"]
 
 
-def test_a_mountain_in_a_file(client, lodged, host):
-    """A gigabyte in 32 KB, of 300 that are announced: nothing of it stays."""
+def test_a_bomb_in_a_file_is_refused(client, lodged, host):
+    """A gigabyte in 32 KB, with a declared size of 300 GB; nothing of it stays."""
     before = memory_of(lodged.process.pid)
     data = bomb(header(b"tmp/big", b"\x80" + (300 << 30).to_bytes(11, "big")), 1)
     answer = client.post("/v1/snapshots", data)
@@ -388,11 +388,11 @@ def test_a_mountain_in_a_file(client, lodged, host):
 
 
 @pytest.mark.skipif(not shutil.which("zstd"), reason="zstd is not there")
-def test_a_real_archive_both_ways(client, at, t):
+def test_a_zstd_archive_can_be_imported(client, at, t):
     run(client, at, "mkdir -p t/a/b; echo 1 >t/a/b/c; ln t/a/b/c t/a/d; ln -s b t/a/e")
     out = client.get(at + "/archive?path=t").data
     with tarfile.open(fileobj=io.BytesIO(out)) as tar:
-        # in it the other way round, with a name of every kind
+        # sorted, with one entry of each type
         names = sorted(m.name for m in tar)
     assert names == ["a", "a/b", "a/b/c", "a/d", "a/e"]
     small = subprocess.run(["zstd", "-19", "--long=27", "-c"], input=out, stdout=subprocess.PIPE, check=True).stdout
@@ -402,7 +402,7 @@ def test_a_real_archive_both_ways(client, at, t):
 
 
 @pytest.mark.parametrize("format", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_what_others_pack(client, at, t, format):
+def test_archives_of_python_are_unpacked(client, at, t, format):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=format) as tar:
         for name in ("f", "d/" + "n" * 80 + "/" + "m" * 90, "ä/ö"):
@@ -417,11 +417,11 @@ def test_what_others_pack(client, at, t, format):
     assert got == ["t/d/" + "n" * 80 + "/" + "m" * 90, "t/f", "t/ä/ö"]
 
 
-# ---- packed, into a session and out of it -----------------------------------------------------
+# ---- compressed archives of a session ---------------------------------------------------------
 
 
-def packers(lodged):
-    """All its processes but one; also those that nobody waited for."""
+def zstd_children(lodged):
+    """All child processes except the starter, including zombies."""
     return [p for p in children(lodged.process.pid) if name_of(p) != "lodged-starter"]
 
 
@@ -429,7 +429,7 @@ def put_packed(client, at, data, path="t"):
     return client.call("PUT", f"{at}/archive?path={path}&format=tar.zst", data)
 
 
-def test_a_packed_directory_both_ways(client, lodged, at, t):
+def test_a_compressed_archive_out_and_in(client, lodged, at, t):
     run(client, at, "mkdir -p t/a/b; seq 100000 >t/a/b/c; ln t/a/b/c t/a/d; ln -s b t/a/e")
     out = client.get(at + "/archive?path=t&format=tar.zst")
     assert out.status == 200 and out.headers["Content-Type"] == "application/zstd", out
@@ -443,68 +443,67 @@ def test_a_packed_directory_both_ways(client, lodged, at, t):
     run(client, at, "cmp t/a/b/c t/again/a/b/c && cmp t/a/b/c t/third/a/d && test t/again/a/b/c -ef t/again/a/d")
     assert put_packed(client, at, packed(GOOD + END), "t/hand").status == 204
     assert client.get(t + "/hand/good").data == b"first"
-    assert wait_for(lambda: not packers(lodged))
+    assert wait_for(lambda: not zstd_children(lodged))
 
 
-def test_packed_where_nothing_can_be(client, lodged, at, t):
-    """What goes wrong before the first byte is told as it is of a plain one."""
+def test_compressed_archives_report_early_errors(client, lodged, at, t):
+    """An error before the first byte gets the same response as without compression."""
     assert client.get(at + "/archive?path=none&format=tar.zst").status == 404
     assert client.get(at + "/archive?path=/root&format=tar.zst").status == client.get(at + "/archive?path=/root").status
     assert client.get(at + "/archive?path=t&format=zip").status == 400
     assert put_packed(client, at, packed(GOOD + END), "/usr").status == 403
-    assert not packers(lodged)
+    assert not zstd_children(lodged)
 
 
-def test_packed_bytes_that_are_damaged(client, lodged, at, t):
+def test_damaged_compressed_archives_are_refused(client, lodged, at, t):
     good = packed(GOOD + END)
     for data in (b"", MAGIC, good[:20], good[:-10], good[:6] + b"\xff" * 20, b"PK\3\4" + bytes(100), good + b"garbage",
                  MAGIC + b"\xff" * 40, GOOD + END, packed(b""), packed(GOOD), packed(b"\xff" * 1024),
                  packed(GOOD + file(b"../evil", b"x") + END), MAGIC + b"\x00\xff\x01\x00\x00"):
         answer = put_packed(client, at, data)
         assert answer.status == 400 and answer.json["error"]["message"], (data[:40], answer)
-    assert unpack(client, at, good).status == 400  # nobody said that it is packed
-    assert not packers(lodged)
+    assert unpack(client, at, good).status == 400  # the format was not given
+    assert not zstd_children(lodged)
 
 
-def test_a_mountain_into_a_session(client, lodged):
-    """It ends where the disk does."""
+def test_a_bomb_fills_at_most_the_disk_of_the_session(client, lodged):
     small = "/v1/sessions/" + client.enter(key="small packed", limits={"disk_bytes": 32 << 20})
     answer = put_packed(client, small, bomb(header(b"big", 1 << 30), 1))
     assert answer.status == 507 and answer.code == "LIMIT_DISK", answer
     assert client.delete(small + "/files/t/big").status == 204
     answer = put_packed(client, small, bomb(GOOD + END, 1), "after")
     assert answer.status == 400 and "after the end marker" in answer.json["error"]["message"], answer
-    assert not packers(lodged)
+    assert not zstd_children(lodged)
     assert client.delete(small).status == 200
 
 
-def test_one_who_leaves_while_it_is_packed(client, lodged, at, t):
+def test_a_disconnect_ends_the_compressor(client, lodged, at, t):
     import socket
     run(client, at, "head -c 64M /dev/urandom >t/noise")
     connection, response = client.open("GET", at + "/archive?path=t&format=tar.zst")
-    assert response.status == 200 and response.read(4) == MAGIC and packers(lodged)
+    assert response.status == 200 and response.read(4) == MAGIC and zstd_children(lodged)
     connection.sock.shutdown(socket.SHUT_RDWR)
     connection.close()
     response.close()
-    assert wait_for(lambda: not packers(lodged))
+    assert wait_for(lambda: not zstd_children(lodged))
     with socket.create_connection((client.host, client.port)) as s:
         s.sendall(f"PUT {at}/archive?path=t&format=tar.zst HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n"
                   f"Authorization: Bearer {client.key}\r\n\r\n".encode() + packed(GOOD + file(b"next", b"x"))[:-100])
         s.settimeout(0.01)
-        assert wait_for(lambda: packers(lodged)), s.recv(4096)  # what was answered instead, if anything
-    assert wait_for(lambda: not packers(lodged))
+        assert wait_for(lambda: zstd_children(lodged)), s.recv(4096)  # the response in case of an error
+    assert wait_for(lambda: not zstd_children(lodged))
     assert wait_for(lambda: "tar" not in run(client, at, "ps ax -o comm,args | grep '[(]tar' || :"))
 
 
-def test_a_packer_that_is_killed_in_the_middle(client, lodged, at, t):
-    """The answer breaks off, so that nobody takes it for a whole one."""
+def test_a_killed_compressor_truncates_the_response(client, lodged, at, t):
+    """The client must see that the archive is incomplete."""
     import http.client
     run(client, at, "head -c 64M /dev/urandom >t/noise")
     connection, response = client.open("GET", at + "/archive?path=t&format=tar.zst")
     with contextlib.closing(connection):
         assert response.read(4) == MAGIC
-        for pid in packers(lodged):
+        for pid in zstd_children(lodged):
             os.kill(pid, signal.SIGKILL)
         with pytest.raises((http.client.HTTPException, OSError)):
             response.read()
-    assert wait_for(lambda: not packers(lodged))
+    assert wait_for(lambda: not zstd_children(lodged))

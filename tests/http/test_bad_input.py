@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no caller should send: told what is wrong with it, and nothing happens."""
+"""Invalid requests: the response names the mistake, and nothing changes."""
 import json
 import re
 
@@ -51,8 +51,8 @@ def sid(lodged):
 
 
 @pytest.fixture(autouse=True)
-def nothing_happens(lodged, sid):
-    """No session more or less or in another state, and no failure inside."""
+def nothing_changes(lodged, sid):
+    """The sessions, their states and the keys are the same after the test, and lodged reports no error."""
     def look():
         client = lodged.client()
         sessions = client.get("/v1/sessions").json["sessions"]
@@ -94,13 +94,13 @@ def test_each_field_has_its_type(client, sid, route):
         for value in WRONG[kind]:
             answer = client.call(route[0], target(route, sid), {field: value})
             if isinstance(value, int) and abs(value) > 2 ** 63 - 1 and value != -2 ** 63:
-                refused(answer)  # no JSON that can be read
+                refused(answer)  # not readable as JSON
             else:
                 refused(answer, field)
 
 
 @every_body
-def test_a_field_that_is_not_there_is_named(client, sid, route):
+def test_an_unknown_field_is_named(client, sid, route):
     for name in ("nonsense", "Key", "key ", "__proto__", "", "a" * 60, "\u00e4\u6f22", "if-version"):
         refused(client.call(route[0], target(route, sid), {name: 1}), f'"{name}"')
     refused(client.call(route[0], target(route, sid), {"x" * 5000: 1}), "x" * 60)
@@ -126,17 +126,17 @@ MALFORMED = {
 
 
 @every_body
-def test_what_is_no_object_is_refused(client, sid, route):
+def test_malformed_json_is_refused(client, sid, route):
     for name, body in MALFORMED.items():
         answer = client.call(route[0], target(route, sid), body, JSON)
         assert refused(answer), name
 
 
 @every_body
-def test_a_body_has_its_size_and_type(lodged, client, sid, route):
+def test_body_size_and_content_type_are_checked(lodged, client, sid, route):
     where = target(route, sid)
     got = raw(lodged, f"{route[0]} {where} HTTP/1.1\r\n{HEAD}Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n")
-    assert statuses(got) == [413], got  # before anything of it came
+    assert statuses(got) == [413], got  # refused by its length, before the body
     big = b'{"nonsense":"' + b"x" * (1 << 20) + b'"}'
     got = raw(lodged, f"{route[0]} {where} HTTP/1.1\r\n{HEAD}Content-Type: application/json\r\n"
               f"Connection: close\r\nContent-Length: {len(big)}\r\n\r\n", big)
@@ -158,7 +158,7 @@ def test_no_body_is_an_empty_object(client, route):
         assert answer.status != 400 or "missing" in answer.json["error"]["message"]
 
 
-def test_words_that_are_none(client):
+def test_invalid_values_of_text_fields(client):
     for field in ("on_idle", "on_expire", "if_exists", "on_exceed", "class", "network"):
         refused(client.post("/v1/sessions", {field: "nonsense"}), field)
     for field, size in (("key", 256), ("user", 256), ("thread", 256), ("template", 64),
@@ -172,7 +172,7 @@ def test_words_that_are_none(client):
     assert client.post("/v1/sessions", {"pin": "ses_unknown"}).status == 409
 
 
-def test_limits_that_are_none(client, sid):
+def test_invalid_limits(client, sid):
     for call in (lambda limits: client.post("/v1/sessions", {"limits": limits}),
                  lambda limits: client.patch(f"/v1/sessions/{sid}", {"limits": limits})):
         for name in ("memory_bytes", "cpus", "pids", "disk_bytes", "inodes", "file_bytes",
@@ -184,7 +184,7 @@ def test_limits_that_are_none(client, sid):
         refused(call({"memory_bytes": 1}), "memory_bytes")
 
 
-def test_more_than_there_may_be(client, sid):
+def test_values_out_of_range(client, sid):
     refused(client.post("/v1/sessions", {"env": {f"V{i}": "x" for i in range(300)}}), "env")
     refused(client.post("/v1/sessions", {"metadata": {"a": "x" * 100000}}), "metadata")
     refused(client.patch(f"/v1/sessions/{sid}", {"metadata": {"a": "x" * 100000}}), "metadata")
@@ -195,7 +195,7 @@ def test_more_than_there_may_be(client, sid):
     refused(client.put("/v1/users/" + "x" * 1000 + "/quota", {}), "user")
 
 
-def test_odd_texts_are_kept_as_they_are(client):
+def test_unusual_text_is_stored_unchanged(client):
     odd = 'a "q" \\ / \u00e4\u6f22\U0001f600 \t\n\x7f'
     made = client.enter(key=odd, user=odd, metadata={odd: odd}, asleep=True)
     try:
@@ -220,7 +220,7 @@ NUMBERS = ["", "x", "1x", "%201", "+1", "1.5", "0x10", "-1", "--1", "9" * 19, "9
     ("/v1/keys", "after"), ("/v1/events", "limit"), ("/v1/events", "since"),
     ("/v1/sessions/{id}/snapshots", "limit"), ("/v1/sessions/{id}/snapshots", "after"),
     ("/v1/snapshots", "limit"), ("/v1/snapshots", "after")])
-def test_numbers_in_the_query(client, sid, path, name):
+def test_invalid_numbers_in_the_query(client, sid, path, name):
     where = path.replace("{id}", sid)
     for value in NUMBERS + ["0", "1001"] * (name == "limit"):
         answer = client.get(f"{where}?{name}={value}")
@@ -230,7 +230,7 @@ def test_numbers_in_the_query(client, sid, path, name):
     assert client.get(f"{where}?{name}=1&{name}=1").status == 400
 
 
-def test_filters_that_are_none(client):
+def test_invalid_filters(client):
     for query in ("state=nonsense", "state=", "user=", "project=", "nonsense=1", "metadata.a=",
                   "metadata.=x", "metadata.a=1&metadata.b=2", "user=a&user=b", "limit", "state=active&state=none"):
         refused(client.get("/v1/sessions?" + query))
@@ -264,7 +264,7 @@ PATHS = ["/v1/sessions/{}", "/v1/sessions/{}/stats", "/v1/sessions/{}/progress",
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_names_that_are_none(client, path):
+def test_invalid_ids_in_paths(client, path):
     for name, statuses in (("", (404,)), ("x" * 2000, (404,)), ("a%2Fb", (400,)), ("a%00b", (400,)),
                            ("%", (400,)), ("%zz", (400,)), ("%f", (400,)), ("%ff%fe", (404,)),
                            ("%2e%2e", (404,)), ("..", (404,)), ("key:", (404,)), ("key:%ff", (404,)),
@@ -278,7 +278,7 @@ def test_names_that_are_none(client, path):
             json.loads(answer.data)
 
 
-def test_users_have_any_name(client):
+def test_user_names_may_have_any_characters(client):
     for name in ("%ff", "a%0d%0ab", "x" * 100, "%20", "..", "key:a%2Fb"):
         answer = client.get(f"/v1/users/{name}/quota")
         assert answer.status == 200, (name, answer)
@@ -288,7 +288,7 @@ def test_users_have_any_name(client):
     assert client.get("/v1/users/" + "x" * 2000 + "/quota").status in (200, 400, 404)
 
 
-def test_paths_that_lead_nowhere(client):
+def test_unknown_routes_and_methods(client):
     for path in ("/v1", "/v1/", "/v2/sessions", "//v1/sessions", "/v1//sessions", "/v1/sessions/",
                  "/V1/sessions", "/v1/sessions/a/b/c/d/e/f/g/h/i", "/v1/./sessions",
                  "/v1/x/../sessions", "/%76%31"):
@@ -299,7 +299,7 @@ def test_paths_that_lead_nowhere(client):
     assert client.call("get", "/v1/sessions").status in (400, 405, 501)
 
 
-# ---- below ----------------------------------------------------------------------------------------
+# ---- malformed HTTP -------------------------------------------------------------------------------
 
 HEAD = f"Host: localhost\r\nX-Api-Key: {KEY}\r\n"
 
@@ -337,11 +337,11 @@ def statuses(got):
     ("two hosts", "Host: other\r\n"),
     ("two keys", "X-Api-Key: " + KEY + "\r\n"),
 ])
-def test_heads_that_mean_two_things(lodged, name, head):
+def test_ambiguous_headers_are_refused(lodged, name, head):
     behind = "{}" + "GET /v1/sessions HTTP/1.1\r\n" + HEAD + "\r\n"
     got = raw(lodged, f"POST /v1/sessions HTTP/1.1\r\n{HEAD}Content-Type: application/json\r\n"
               f"{head}\r\n{behind}", end=True)
-    # what follows is not taken for a request (the library may send its own head twice)
+    # the rest is not treated as a request (the library may send its own head twice)
     assert set(statuses(got)) <= {400, 413} and b"X-Request-Id" not in got.partition(b"}}")[2], got
 
 
@@ -353,7 +353,7 @@ def test_heads_that_mean_two_things(lodged, name, head):
     "GET /v1/sessions", "GET", "", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     "G\0T /v1/sessions HTTP/1.1", "GET /v1/sess\0ions HTTP/1.1", "(GET) /v1/sessions HTTP/1.1",
     "X" * 100 + " /v1/sessions HTTP/1.1"])
-def test_lines_that_are_none(lodged, line):
+def test_malformed_request_lines(lodged, line):
     got = raw(lodged, f"{line}\r\n{HEAD}Connection: close\r\n\r\n", end=True)
     assert not {200, 201, 500} & set(statuses(got)), got
     assert b'"sessions"' not in got
@@ -363,14 +363,14 @@ def test_lines_that_are_none(lodged, line):
     b"zz\r\n{}\r\n0\r\n\r\n", b"-2\r\n{}\r\n0\r\n\r\n", b"FFFFFFFFFFFFFFFFF\r\n{}\r\n0\r\n\r\n",
     b"2\r\n{}XX0\r\n\r\n", b"2\n{}\n0\n\n", b"\r\n{}\r\n0\r\n\r\n", b"0x2\r\n{}\r\n0\r\n\r\n",
     b"2 \r\n{}\r\n0\r\n\r\n", b"2\r\n{}\r\n", b"2\r\n{", b""])
-def test_chunks_that_are_none(lodged, chunks):
+def test_malformed_chunks(lodged, chunks):
     where = "/v1/sessions/ses_unknown/activity"
     got = raw(lodged, f"POST {where} HTTP/1.1\r\n{HEAD}Content-Type: application/json\r\n"
               "Transfer-Encoding: chunked\r\n\r\n", chunks, end=True)
     assert len(statuses(got)) <= 1 and not {200, 201, 500} & set(statuses(got)), got
 
 
-def test_chunks_without_an_end_have_one(lodged):
+def test_chunked_bodies_are_bounded(lodged):
     where = "/v1/sessions/ses_unknown/activity"
     got = raw(lodged, f"POST {where} HTTP/1.1\r\n{HEAD}Content-Type: application/json\r\n"
               "Transfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n1;x=y\r\n}\r\n0\r\n\r\n", end=True)
@@ -381,7 +381,7 @@ def test_chunks_without_an_end_have_one(lodged):
     assert statuses(got) == [413], got[:500]
 
 
-def test_older_ones_are_served(lodged):
+def test_http_1_0_is_served(lodged):
     got = raw(lodged, "GET /health HTTP/1.0\r\n\r\n", end=False)
     assert statuses(got) == [200] and b"Transfer-Encoding" not in got
     assert b'"status"' in got
@@ -390,7 +390,7 @@ def test_older_ones_are_served(lodged):
     assert statuses(raw(lodged, "GET /health HTTP/1.1\r\n\r\n", end=True))[0] == 400
 
 
-def test_large_heads(lodged):
+def test_large_headers_are_refused(lodged):
     for head in ("X-A: " + "x" * 100000 + "\r\n", "".join(f"X-{i}: x\r\n" for i in range(2000))):
         got = raw(lodged, f"GET /v1/sessions HTTP/1.1\r\n{HEAD}{head}\r\n", end=True)
         assert statuses(got) in ([431], []), got
@@ -408,7 +408,7 @@ def test_request_ids(client):
     assert len(seen) == 5
 
 
-def test_what_is_told_is_no_header(client, sid):
+def test_echoed_input_cannot_inject_headers(client, sid):
     evil = "x\r\nX-Evil: yes\r\n\r\n<script>"
     for answer in (client.get("/v1/sessions/" + quote(evil)),
                    client.get("/v1/sessions/key:" + quote(evil)),

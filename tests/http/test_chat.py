@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/api/sessions and /api/sandbox, as chat applications call them: a test for each row of their
-contract, each error, and the order in which errors are told."""
+"""/api/sessions and /api/sandbox, as chat applications call them: a test for each row of their contract, for each
+error, and for the order in which errors are reported."""
 import contextlib
 import itertools
 import os
@@ -29,7 +29,7 @@ def name_of(call):
 
 
 def call(client, row, sid, **kw):
-    """That row of CALLS, of this session (None: of none)."""
+    """Make the call of this row of CALLS for a session (None: without one)."""
     method, path, in_body = row
     if in_body:
         return client.call(method, path, {"sessionId": sid} if sid is not None else {}, **kw)
@@ -117,7 +117,7 @@ def test_patch_sessions_archives_and_unarchives(client, running):
         assert (s["status"], s["lifecycle"]["state"]) == ("archived", "archived")
         assert s["hasSnapshot"] and s["title"] == "a talk"
     assert status(client, running)["status"] == "no_sandbox"
-    # never resumed
+    # and is not resumed
     for method, path in (("POST", ""), ("PUT", "/snapshot")):
         answer = sandbox(client, path, running, method)
         assert answer.status == 409 and answer.json["status"] == "error", answer
@@ -126,7 +126,7 @@ def test_patch_sessions_archives_and_unarchives(client, running):
         s = ok(client.patch(at, {"status": "running"}))["session"]
         assert (s["status"], s["lifecycle"]["state"]) == ("running", "hibernated")
     ok(sandbox(client, "", running))
-    s = ok(client.patch(at, {"status": "running"}))["session"]  # of what runs: nothing to do
+    s = ok(client.patch(at, {"status": "running"}))["session"]  # nothing to do for a running session
     assert s["lifecycle"]["state"] == "active"
 
 
@@ -145,7 +145,7 @@ def test_post_sandbox_creates(client, sid):
     assert (record["state"], record["sandbox"]) == ("active", a["sandboxId"])
     assert a["createdAt"] == record["started_at"] and not a["stateLost"]
     assert a["createdAt"] + a["timeout"] == record["expires_at"]
-    # repeating it is harmless
+    # repeating it changes nothing
     again = ok(client.post("/api/sandbox", {"sessionId": sid, "branch": "dev", "template": "host"}))
     assert {**again, "timing": 0} == {**a, "timing": 0}
 
@@ -159,15 +159,15 @@ def test_post_sandbox_resumes(client, running):
     assert client.run(running, "cat f") == "kept\n"
 
 
-def test_post_sandbox_without_a_session_makes_one(client, bob):
-    for who, user in ((client, None), (bob, "bob")):
-        a = ok(who.post("/api/sandbox"))
+def test_post_sandbox_without_a_session_creates_one(client, bob):
+    for caller, user in ((client, None), (bob, "bob")):
+        a = ok(caller.post("/api/sandbox"))
         assert client.session(a["sessionId"])["user"] == user
-        assert status(who, a["sessionId"])["status"] == "active"
+        assert status(caller, a["sessionId"])["status"] == "active"
         client.delete("/v1/sessions/" + a["sessionId"])
 
 
-def test_post_sandbox_together_makes_one(client, sid):
+def test_concurrent_post_sandbox_creates_one(client, sid):
     got = []
     threads = [threading.Thread(target=lambda: got.append(ok(sandbox(client, "", sid))))
                for _ in range(4)]
@@ -222,7 +222,7 @@ def test_post_extend(client, running):
     assert after["version"] == before["version"] + 1
 
 
-def test_post_extend_moves_what_is_due_first():
+def test_post_extend_postpones_the_idle_deadline():
     with contextlib.closing(Lodged(idle_timeout="1m", extend="5m")) as d:
         client = d.client()
         sid = ok(client.post("/api/sandbox"))["sessionId"]
@@ -243,7 +243,7 @@ def test_post_activity_pushes_the_idle_deadline_only(client, running):
     assert after["expires_at"] == before["expires_at"]
 
 
-def test_post_activity_of_what_does_not_run(client, sid):
+def test_post_activity_without_a_running_sandbox(client, sid):
     no = {"success": False, "reason": "not-active"}
     assert ok(sandbox(client, "/activity", sid)) == no
     ok(sandbox(client, "", sid))
@@ -275,7 +275,7 @@ def test_post_snapshot_live_saves_only(client, running):
 
 
 def test_put_snapshot_resumes_the_newest_files(client, running):
-    """Not those of an older snapshot, and it does not say so either."""
+    """Not the files of an older snapshot; `restoredFrom` agrees."""
     client.run(running, "echo old > f")
     old = ok(sandbox(client, "/snapshot?live=1", running))["snapshotId"]
     client.run(running, "echo new > f")
@@ -304,17 +304,17 @@ def test_put_snapshot_is_idempotent(client, running):
 
 @pytest.mark.parametrize("row", CALLS + [("POST", "/api/sessions", True)], ids=name_of)
 def test_401(lodged, row):
-    nobody = lodged.client(None)
+    anonymous = lodged.client(None)
     both = {"x-api-key": KEY, "Authorization": f"Bearer {KEY}"}
     for headers in ({}, both, {"Authorization": f"Basic {KEY}"}):
-        answer = call(nobody, row, UNKNOWN, headers=headers)
+        answer = call(anonymous, row, UNKNOWN, headers=headers)
         refused(answer, 401, KEYS)
         assert answer.headers["WWW-Authenticate"] == "Bearer"
     for wrong in ("lk_" + "0" * 64, "short", "with, comma and blanks"):
-        answer = call(nobody, row, UNKNOWN, headers={"x-api-key": wrong})
+        answer = call(anonymous, row, UNKNOWN, headers={"x-api-key": wrong})
         assert answer.status == 401 and answer.json["status"] == "error", answer
         assert set(answer.json) == {"status", "error"}
-    assert call(nobody, row, UNKNOWN, headers={"x-api-key": KEY}).status in (200, 404)
+    assert call(anonymous, row, UNKNOWN, headers={"x-api-key": KEY}).status in (200, 404)
 
 
 @pytest.mark.parametrize("row", [r for r in CALLS if r[1] != "/api/sessions/{id}"], ids=name_of)
@@ -370,7 +370,7 @@ def test_404_session_not_found(client, row):
 
 
 @pytest.mark.parametrize("row", CALLS, ids=name_of)
-def test_404_of_what_was_destroyed_tells_why(client, bob, elsewhere, row):
+def test_404_of_a_destroyed_session_gives_the_reason(client, bob, elsewhere, row):
     gone = stub(client, accountId="ann")["id"]
     assert client.delete(f"/v1/sessions/{gone}?reason=enough").status == 200
     answer = call(client, row, gone)
@@ -400,7 +400,7 @@ def test_403_of_new_sessions(lodged, client, bob, sid):
         refused(one.post(path), 403, "Forbidden")
     refused(bob.post("/api/sessions", {"accountId": "ann"}), 403, "Forbidden")
     s = stub(bob)
-    assert s["accountId"] == "bob"  # a token for one user implies it
+    assert s["accountId"] == "bob"  # a user token implies its user
     client.delete("/v1/sessions/" + s["id"])
 
 
@@ -436,7 +436,7 @@ def test_400_invalid_repository_url(client, sid):
 
 
 def test_502_no_network_for_a_repository(client, sid, running):
-    """Decided before anything is made."""
+    """Refused before anything is created."""
     known = {s["id"] for s in client.get("/v1/sessions").json["sessions"]}
     before = client.session(sid)
     for url in ("https://github.com/a/b", "http://user:word@host.example:8080/a.git?x#y",
@@ -466,8 +466,8 @@ def stopped(pids):
             os.kill(pid, signal.SIGCONT)
 
 
-def test_409_while_it_is_put_away(lodged, client, running):
-    """The keeper stands still in the middle of it."""
+def test_409_while_it_is_being_hibernated(lodged, client, running):
+    """The keeper is stopped in the middle of it."""
     client.run(running, "echo kept > f")
     got = []
     saving = threading.Thread(target=lambda: got.append(sandbox(client, "/snapshot", running)))
@@ -486,7 +486,7 @@ def test_409_while_it_is_put_away(lodged, client, running):
     assert ok(sandbox(client, "/snapshot", running, "PUT"))["restoredFrom"] == saved["snapshotId"]
 
 
-def test_503_when_all_is_full():
+def test_503_at_capacity():
     with contextlib.closing(Lodged(max_active=1)) as d:
         client = d.client()
         busy = ok(client.post("/api/sandbox"))["sessionId"]
@@ -500,7 +500,7 @@ def test_503_when_all_is_full():
 
 
 def test_502_failed_to_provision_sandbox():
-    """The keeper dies in the middle of each."""
+    """The keeper dies during each of them."""
     with contextlib.closing(Lodged(crash_at="create:recorded")) as d:
         client = d.client()
         sid = stub(client)["id"]
@@ -512,7 +512,7 @@ def test_502_failed_to_provision_sandbox():
 
 
 def test_500_failed_to_create_snapshot():
-    """The keeper dies when it is to stop the sandbox, which runs on."""
+    """The keeper dies when it should stop the sandbox, which keeps running."""
     with contextlib.closing(Lodged(crash_at="stop:start")) as d:
         client = d.client()
         sid = ok(client.post("/api/sandbox"))["sessionId"]
@@ -528,24 +528,24 @@ def test_500_failed_to_create_snapshot():
 
 @pytest.mark.parametrize("row", CALLS, ids=name_of)
 @pytest.mark.parametrize("pair", list(itertools.combinations((401, 400, 404, 403), 2)), ids=str)
-def test_the_first_fault_is_told(lodged, client, bob, sid, row, pair):
-    """Two things wrong at once: the earlier one is the answer. A session that is not there cannot
-    be another's as well; there the key alone is another's."""
+def test_the_first_error_is_reported(lodged, client, bob, sid, row, pair):
+    """With two errors at once, the earlier one is reported. An unknown session cannot belong to another tenant as
+    well, so that case uses another tenant's key."""
     texts = {401: KEYS, 400: "Missing sessionId", 404: "Session not found", 403: "Forbidden"}
-    who = lodged.client(None) if 401 in pair else bob if 403 in pair else client
+    caller = lodged.client(None) if 401 in pair else bob if 403 in pair else client
     wanted = UNKNOWN if 404 in pair else sid
     if 400 in pair and row[1] == "/api/sessions/{id}":
         texts[400] = "Missing status"
-        answer = who.patch("/api/sessions/" + wanted, {})
+        answer = caller.patch("/api/sessions/" + wanted, {})
     elif 400 in pair and row[:2] == ("POST", "/api/sandbox"):
         texts[400] = "Invalid repository URL"
-        answer = who.post("/api/sandbox", {"sessionId": wanted, "repoUrl": "x"})
+        answer = caller.post("/api/sandbox", {"sessionId": wanted, "repoUrl": "x"})
     else:
-        answer = call(who, row, None if 400 in pair else wanted)
+        answer = call(caller, row, None if 400 in pair else wanted)
     assert answer.status == pair[0] and answer.json["error"] == texts[pair[0]], answer
 
 
-# ---- who asks from where ------------------------------------------------------------------------
+# ---- CORS ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /api/sandbox/status and /reconnect: what is told of a sandbox that lives, died, is over or does
-not answer; and the mistakes that earlier systems made there."""
+"""GET /api/sandbox/status and /reconnect for a sandbox that is running, dead, expired or not responding, and the
+mistakes of earlier systems."""
 import contextlib
 import os
 import signal
@@ -10,7 +10,7 @@ import pytest
 
 from client import Lodged, is_alive, wait_for
 from test_chat import LIFECYCLE, call, CALLS, ok, reconnect, refused, sandbox, status, stub
-from test_life import quiet, stored
+from test_life import stored, stored_when_quiet
 
 
 def new(client):
@@ -27,7 +27,7 @@ def running(client):
 
 
 @contextlib.contextmanager
-def standing_still(pid):
+def stopped(pid):
     os.kill(pid, signal.SIGSTOP)
     try:
         yield
@@ -38,7 +38,7 @@ def standing_still(pid):
 
 @pytest.fixture(scope="module")
 def hasty():
-    """It waits for an answer once."""
+    """Gives up after one probe without a reply."""
     with contextlib.closing(Lodged(probe_timeout="5s", probe_failures=1)) as d:
         yield d
 
@@ -62,13 +62,13 @@ def test_connected(client, running):
         assert a["expiresAt"] == a["lifecycle"]["sandboxExpiresAt"] == before["expires_at"]
         assert a["lifecycle"]["lastActivityAt"] == before["last_activity_at"]
         assert a["lifecycle"]["hibernateAfter"] == before["hibernate_at"]
-    assert client.session(running) == before  # nobody's clock is moved
+    assert client.session(running) == before  # neither deadline changed
 
 
-def test_looking_writes_nothing(lodged, client, running):
+def test_status_and_reconnect_write_nothing(lodged, client, running):
     stubbed, asleep = stub(client)["id"], new(client)[0]
     ok(sandbox(client, "", asleep, "DELETE"))
-    before = quiet(lodged)
+    before = stored_when_quiet(lodged)
     for sid in (running, stubbed, asleep):
         record = client.session(sid)
         for _ in range(3):
@@ -82,8 +82,8 @@ def test_looking_writes_nothing(lodged, client, running):
         client.delete("/v1/sessions/" + sid)
 
 
-def test_of_sessions_made_elsewhere(client):
-    """By /v1, with keys, titles that are none, and paused."""
+def test_sessions_created_by_v1(client):
+    """With a key, a title that is not a string, and paused."""
     sid = client.enter(key="of v1", metadata={"title": 17})
     assert (status(client, sid)["status"], reconnect(client, sid)["status"]) == ("active", "connected")
     session = ok(client.patch("/api/sessions/" + sid, {"status": "running"}))["session"]
@@ -108,8 +108,8 @@ def test_after_a_restart():
         assert client.session(sid)["sandbox"] == record["sandbox"]
 
 
-def test_every_look_says_the_same(client):
-    """Whether it runs, whether there is anything to resume from, and its lifecycle."""
+def test_status_and_reconnect_agree(client):
+    """About whether it runs, whether it can be resumed, and its lifecycle."""
     sid = stub(client)["id"]
     at = "/api/sessions/" + sid
     for step, state, has_files in (
@@ -136,8 +136,8 @@ def test_every_look_says_the_same(client):
     client.delete("/v1/sessions/" + sid)
 
 
-def test_what_could_not_be_stopped_heals():
-    """The keeper dies when it is to stop a sandbox, which so lives on in a failed session."""
+def test_a_failed_stop_is_repaired():
+    """The keeper dies when it should stop a sandbox, which keeps running in a failed session."""
     with contextlib.closing(Lodged(crash_at="stop:start")) as d:
         client = d.client()
         sid, record = new(client)
@@ -175,8 +175,8 @@ def test_no_sandbox(client):
 # ---- dead ---------------------------------------------------------------------------------------
 
 
-def check_put_away(client, sid, before, causes):
-    """Runtime cleared, expiry null, preference kept; the same at every look."""
+def check_hibernated(client, sid, before, causes):
+    """The runtime is cleared, expiry is null, the preference is unchanged, and repeated calls agree."""
     record = client.session(sid)
     assert (record["state"], record["runtime"]) == ("hibernated", "resumable")
     assert record["cause"]["code"] in causes, record
@@ -192,8 +192,8 @@ def check_put_away(client, sid, before, causes):
 
 
 def test_killed(lodged, client):
-    """By the kernel, from outside. Whoever finds out first writes it down: this call, which answers
-    "expired", or the service by itself."""
+    """The sandbox is killed from the host. Either this call records it first and returns "expired", or the service
+    does."""
     answers = []
     for _ in range(20):
         sid, _ = new(client)
@@ -204,7 +204,7 @@ def test_killed(lodged, client):
         answers.append(a["status"])
         assert a["status"] in ("expired", "no_sandbox") and a["hasSnapshot"], a
         assert a["lifecycle"]["state"] == "hibernated" and "expiresAt" not in a
-        check_put_away(client, sid, record, ("gone", "stopped"))
+        check_hibernated(client, sid, record, ("gone", "stopped"))
         assert client.session(sid)["version"] == record["version"] + 2  # hibernating, hibernated
         back = ok(sandbox(client, "/snapshot", sid, "PUT"))
         assert back["restoredFrom"] == record["sandbox"] and not back["stateLost"]
@@ -215,26 +215,26 @@ def test_killed(lodged, client):
 
 
 def test_expired(hasty):
-    """One that does not answer often enough is given up by this very call."""
+    """A sandbox that fails too many probes is given up by this call."""
     client = hasty.client()
     sid, _ = new(client)
     client.run(sid, "echo kept > f")
     record = client.session(sid)
-    with standing_still(hasty.init_of(record)):
+    with stopped(hasty.init_of(record)):
         a = reconnect(client, sid)
         assert set(a) == {"status", "hasSnapshot", "lifecycle", "sessionId"}
         assert (a["status"], a["hasSnapshot"], a["lifecycle"]["state"]) == ("expired", True, "hibernated")
-        check_put_away(client, sid, record, ("unavailable",))
+        check_hibernated(client, sid, record, ("unavailable",))
     ok(sandbox(client, "", sid))
     assert client.run(sid, "cat f") == "kept\n"
 
 
 @pytest.mark.parametrize("row", CALLS, ids=lambda r: f"{r[0]} {r[1]}")
-def test_no_call_on_a_dead_sandbox_is_an_error_of_ours(lodged, client, row):
+def test_no_call_on_a_dead_sandbox_is_a_5xx(lodged, client, row):
     sid, record = new(client)
     lodged.kill_sandbox(record)
     answer = call(client, row, sid)
-    # while the service puts it away by itself, PATCH and PUT say so
+    # PATCH and PUT return 409 while the service hibernates it
     assert answer.status in (200, 400) or (answer.status == 409 and row[0] in ("PATCH", "PUT")), answer
     if row[1].endswith("extend"):
         refused(answer, 400, "Sandbox not initialized")
@@ -244,7 +244,7 @@ def test_no_call_on_a_dead_sandbox_is_an_error_of_ours(lodged, client, row):
 
 
 def test_files_and_commands_of_a_dead_sandbox(lodged, client):
-    """409 for who does not want it resumed, else it is resumed; never 500."""
+    """409 with resume=0, else the session is resumed; never 500."""
     for method, path, body in (("POST", "/exec", {"command": "true"}), ("GET", "/files/f", None),
                                ("PUT", "/files/f", b"new")):
         sid, _ = new(client)
@@ -260,11 +260,11 @@ def test_files_and_commands_of_a_dead_sandbox(lodged, client):
         client.delete("/v1/sessions/" + sid)
 
 
-# ---- over ---------------------------------------------------------------------------------------
+# ---- expired ------------------------------------------------------------------------------------
 
 
 def test_about_to_expire():
-    """Ten seconds before the end nothing begins any more; what works is let finish."""
+    """In the last ten seconds no new work starts; running work may finish."""
     with contextlib.closing(Lodged(lifetime="20s", lifetime_max="20s")) as d:
         client = d.client()
         busy, record = new(client)
@@ -281,19 +281,19 @@ def test_about_to_expire():
         a = reconnect(client, busy)
         assert (a["status"], a["verified"], a["expiresAt"]) == ("connected", True, record["expires_at"])
         assert client.session(busy) == before
-        # swept without anybody asking, with its preference
+        # the timers hibernated it, and its idle timeout is unchanged
         assert wait_for(lambda: client.session(idle)["state"] == "hibernated")
         record = client.session(idle)
         assert record["cause"]["code"] == "expired" and record["idle_timeout_ms"] == 600000
-        check_put_away(client, idle, record, ("expired",))
+        check_hibernated(client, idle, record, ("expired",))
         refused(sandbox(client, "/extend", idle), 400, "Sandbox not initialized")
-        # to come back is to get the files a new sandbox, with a life of its own
+        # a resume gives the files a new sandbox with a new lifetime
         again = ok(sandbox(client, "", busy))
         assert again["sandboxId"] != before["sandbox"] and not again["stateLost"]
         assert again["createdAt"] > before["started_at"]
 
 
-def test_a_deadline_that_passed_while_nobody_was_there():
+def test_a_deadline_that_passed_while_lodged_was_down():
     with contextlib.closing(Lodged(lifetime="20s", lifetime_max="20s")) as d:
         client = d.client()
         sid, record = new(client)
@@ -306,22 +306,22 @@ def test_a_deadline_that_passed_while_nobody_was_there():
         assert client.session(sid)["idle_timeout_ms"] == record["idle_timeout_ms"]
 
 
-# ---- nobody knows -------------------------------------------------------------------------------
+# ---- not responding -----------------------------------------------------------------------------
 
 
-def test_no_answer_changes_nothing(patient):
+def test_a_sandbox_that_does_not_respond_is_not_given_up(patient):
     client = patient.client()
     sid, _ = new(client)
     client.run(sid, "echo kept > f")
-    before, was = quiet(patient), client.session(sid)
-    with standing_still(patient.init_of(was)):
+    before, was = stored_when_quiet(patient), client.session(sid)
+    with stopped(patient.init_of(was)):
         for _ in range(4):
             a = reconnect(client, sid)
             assert (a["status"], a["verified"]) == ("connected", False), a
             assert a["expiresAt"] == was["expires_at"] > a["lifecycle"]["serverTime"]
             assert a["lifecycle"]["state"] == "active"
             assert a["lifecycle"]["lastActivityAt"] == was["last_activity_at"]
-        assert status(client, sid)["status"] == "active"  # the store only, no probe
+        assert status(client, sid)["status"] == "active"  # reads the store only, without a probe
         assert client.session(sid) == was
     a = reconnect(client, sid)
     assert (a["status"], a["verified"]) == ("connected", True)
@@ -329,8 +329,8 @@ def test_no_answer_changes_nothing(patient):
     assert client.run(sid, "cat f") == "kept\n"
 
 
-def test_a_command_that_fails_verifies_nothing(client):
-    """The sandbox has no process left for the probe's."""
+def test_a_failed_probe_command_does_not_verify(client):
+    """The sandbox has reached its process limit, so the probe cannot start."""
     sid = client.enter(limits={"pids": 12})
     client.post(f"/v1/sessions/{sid}/exec",
                 {"command": "while :; do sleep 600 & done", "background": True, "timeout_ms": 60000})

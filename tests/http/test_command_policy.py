@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which programs commands may start: what the text tells, and what the kernel sees to whatever the text was."""
+"""Command policies: the check of the text, and enforcement by the kernel."""
 import shutil
 import subprocess
 import urllib.parse
@@ -9,7 +9,7 @@ import pytest
 from client import Lodged
 from ws import Refused, Terminal
 
-# Tries to execute its arguments, directly and by a file in memory; tells the error.
+# Tries to execute its arguments, directly and from a memfd; prints the error.
 PROBE = r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -107,7 +107,7 @@ def enforced(client):
 # ---- the record -------------------------------------------------------------------------------
 
 
-def test_lists_are_kept_changed_and_taken_away(client, policy):
+def test_lists_are_stored_changed_and_removed(client, policy):
     policy("p", allow=["ls", "/opt/tool"], deny=["rm"], reason="ask us", enforce="try")
     want = {"allow": ["ls", "/opt/tool"], "deny": ["rm"], "reason": "ask us"}
     assert client.get("/v1/policies/p").json["policy"]["commands"] == want
@@ -124,13 +124,13 @@ def test_lists_are_kept_changed_and_taken_away(client, policy):
     ({"enforce": "require"}, "enforce"), ({"allow": ["a:b"]}, "a:b"),
     ({"allow": ["%03d" % i + "x" * 252 for i in range(300)]}, "longer"),
 ])
-def test_bad_lists_are_refused_by_name(client, commands, words):
+def test_invalid_lists_are_refused(client, commands, words):
     answer = client.post("/v1/policies", {"name": "bad", "commands": commands})
     assert answer.status == 400 and words in answer.json["error"]["message"], answer
     assert client.get("/v1/policies/bad").status == 404
 
 
-# ---- advice -----------------------------------------------------------------------------------
+# ---- check of the text ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command, word, column", [
@@ -141,7 +141,7 @@ def test_bad_lists_are_refused_by_name(client, commands, words):
     ("/lib64/ld-linux-x86-64.so.2 /bin/id", "/lib64/ld-linux-x86-64.so.2", 1), ("ls\n\n  xyz", "xyz", 3),
     ("false && xyz() { :; }; xyz", "xyz", 24), ("env --uns ls xyz", "--uns", 5), ("bash +c xyz", "xyz", 9),
 ])
-def test_what_is_not_on_the_list_is_refused_with_its_place(client, policy, command, word, column):
+def test_programs_not_listed_are_refused_with_their_position(client, policy, command, word, column):
     s = Under(client, policy("p", allow=["ls", "git", "bash", "env", "xargs"], reason="ask the operator"))
     error = s.refused(command)
     line = command.count("\n") + 1
@@ -157,14 +157,14 @@ def test_what_is_not_on_the_list_is_refused_with_its_place(client, policy, comma
     ("(ls -d /)", "/\n"), ("echo \"it's\"", "it's\n"), ("echo '|' xyz", "| xyz\n"), ("f() { ls -d /; }; f", "/\n"),
     ("cat <<E\nxyz\nE", "xyz\n"), ("echo $(ls -d /) # xyz", "/\n"), ("for xyz in 1 2; do echo $xyz; done", "1\n2\n"),
 ])
-def test_what_is_allowed_runs(client, policy, command, out):
+def test_allowed_programs_run(client, policy, command, out):
     if "git" in command and not shutil.which("git"):
         pytest.skip("there is no git")
     s = Under(client, policy("p", allow=["ls", "git", "cat"]))
     assert s.out(command).startswith(out)
 
 
-def test_a_text_that_cannot_be_read_is_a_400_that_tells_where(client, policy):
+def test_a_syntax_error_is_a_400_with_its_line(client, policy):
     s = Under(client, policy("p", allow=["ls"]))
     for command in ("echo 'a", "echo \"a", "ls\necho $(ls", "if ls"):
         answer = s.exec(command)
@@ -173,12 +173,12 @@ def test_a_text_that_cannot_be_read_is_a_400_that_tells_where(client, policy):
     assert answer.status == 413, answer
 
 
-def test_a_list_of_what_is_denied_lets_the_rest_through(client, policy):
+def test_a_deny_list_allows_everything_else(client, policy):
     s = Under(client, policy("p", deny=["rm", "curl"]))
     assert s.out("X=ls; $X -d /") == "/\n"
     assert s.refused("ls; rm -rf x")["details"]["reason"] == "is denied"
     assert s.refused("find / -exec /bin/rm {} +")["details"]["word"] == "rm"
-    # advice, and no more
+    # a deny list cannot see the values of variables
     assert s.out("X=rm; $X --version").startswith("rm (")
 
 
@@ -188,7 +188,7 @@ def test_deny_wins(client, policy):
     assert s.out("ls -d /") == "/\n"
 
 
-def test_arguments_without_a_shell_are_looked_at_too(client, policy):
+def test_argv_without_a_shell_is_checked_too(client, policy):
     s = Under(client, policy("p", allow=["ls", "bash"]))
 
     def run(*argv):
@@ -196,12 +196,12 @@ def test_arguments_without_a_shell_are_looked_at_too(client, policy):
     assert run("ls", "-d", "/").json["stdout"] == "/\n"
     assert run("bash", "-c", "ls -d /").json["stdout"] == "/\n"
     assert run("cat", "/etc/passwd").code == "POLICY"
-    assert run("echo", "hi").code == "POLICY"  # no builtin without a shell
+    assert run("echo", "hi").code == "POLICY"  # builtins need a shell
     answer = run("bash", "-c", "ls; cat x")
     assert answer.code == "POLICY" and answer.json["error"]["details"]["word"] == "cat"
 
 
-def test_a_refused_command_leaves_nothing(client, policy):
+def test_a_refused_command_is_not_recorded(client, policy):
     s = Under(client, policy("p", allow=["ls"]))
     client.post(s.at + "/hibernate")
     s.refused("cat x")
@@ -209,16 +209,16 @@ def test_a_refused_command_leaves_nothing(client, policy):
     assert client.get(s.at + "/execs").json["execs"] == []
 
 
-def test_no_policy_and_no_list_say_nothing(client, policy):
+def test_without_a_list_every_command_runs(client, policy):
     assert client.post("/v1/policies", {"name": "empty"}).status == 201
     for s in (Under(client), Under(client, "empty")):
-        assert "unexpected EOF" in s.out("echo 'a")  # bash says so, not lodge
+        assert "unexpected EOF" in s.out("echo 'a")  # the message is from bash, not from lodge
         assert s.out("X=cat; $X /etc/hostname; echo ok").endswith("ok\n")
         client.delete(s.at)
     assert client.delete("/v1/policies/empty").status == 200
 
 
-def test_the_verdict_is_told_without_running_anything(client, policy):
+def test_the_test_route_returns_the_verdict(client, policy):
     policy("p", allow=["ls"], reason="ask us")
 
     def test(command, status=200, name="p"):
@@ -248,16 +248,16 @@ LOADER = "/lib64/ld-linux-x86-64.so.2"
     (f"declare -n x=PS4; x='$({LOADER} /usr/bin/id >&2)'; set -x; :", "-n"), ("LD_PRELOAD=/tmp/x.so ls", "LD_PRELOAD"),
     ("set -o history -H\necho /usr/bin/id\n!!:1", "-H"), ("set -o history\nhistory -s /usr/bin/id\nfc -s", "fc"),
 ])
-def test_what_makes_the_shell_start_other_things_is_refused(client, policy, command, word):
+def test_shell_features_that_start_hidden_programs_are_refused(client, policy, command, word):
     s = Under(client, policy("p", allow=["ls"], enforce="try"))
     details = s.refused(command)["details"]
     assert details["word"] == word and details["line"] >= 1
     client.patch("/v1/policies/p", {"commands": {"deny": ["rm"]}})
-    assert s.exec(command).status == 200  # it only counts against a list of what is allowed
+    assert s.exec(command).status == 200  # only an allow list forbids it
 
 
 @pytest.mark.parametrize("name", ["BASH_ENV", "PS4", "SHELLOPTS", "BASH_FUNC_ls%%", "LD_PRELOAD"])
-def test_an_environment_that_does_so_is_refused(client, policy, name):
+def test_variables_that_start_programs_are_refused(client, policy, name):
     s = Under(client, policy("p", allow=["ls"], reason="ask us"))
     for body in ({"command": "ls"}, {"argv": ["ls"]}):
         answer = client.post(s.at + "/exec", dict(body, env={name: "x", "LANG": "C"}))
@@ -271,7 +271,7 @@ def test_an_environment_that_does_so_is_refused(client, policy, name):
 
 
 @pytest.mark.parametrize("name", ["ls -la", "", " ls", "ls\t", "a/b", "ls\n"])
-def test_what_could_never_be_found_is_no_entry(client, name):
+def test_entries_that_cannot_match_are_refused(client, name):
     answer = client.post("/v1/policies", {"name": "never", "commands": {"allow": ["cat", name]}})
     assert answer.status == 400 and "commands: allow: " in answer.json["error"]["message"], answer
     shown = name.replace("\t", "?").replace("\n", "?")
@@ -281,7 +281,7 @@ def test_what_could_never_be_found_is_no_entry(client, name):
 # ---- per template and per tenant --------------------------------------------------------------
 
 
-def test_it_is_the_templates_of_whoever_uses_it(client, lodged, policy):
+def test_a_template_uses_the_policy_of_the_tenant(client, lodged, policy):
     policy("rules", allow=["ls"])
     policy("rules", tenant="acme", allow=["cat"])
     at = "/v1/sessions/" + client.enter()
@@ -304,7 +304,7 @@ def test_it_is_the_templates_of_whoever_uses_it(client, lodged, policy):
         client.delete("/v1/snapshots/" + snapshot)
 
 
-def test_a_change_holds_for_the_next_command(client, policy):
+def test_a_change_applies_to_the_next_command(client, policy):
     s = Under(client, policy("p", allow=["ls"]))
     s.refused("cat /dev/null")
     client.patch("/v1/policies/p", {"commands": {"allow": ["cat"]}})
@@ -315,31 +315,31 @@ def test_a_change_holds_for_the_next_command(client, policy):
 # ---- enforcement ------------------------------------------------------------------------------
 
 
-def test_a_program_cannot_execute_what_is_not_listed(client, policy, enforced, probe):
+def test_a_program_cannot_execute_unlisted_programs(client, policy, enforced, probe):
     s = Under(client, policy("p", allow=["ls", "/tmp/probe"]))
     s.put("/tmp/probe", probe)
     assert s.out("/tmp/probe /usr/bin/id") == EACCES
     assert s.out("/tmp/probe /bin/ls -d /") == "/\n"
     assert s.out("/tmp/probe memory /usr/bin/id") == "memory 13\n"
-    # by another way to it, or a copy
+    # through another path, or as a copy
     assert s.out("/tmp/probe /proc/self/root/usr/bin/id") == EACCES
     s.put("/tmp/copy", probe)
     assert s.out("/tmp/probe /tmp/copy /usr/bin/id") == EACCES
     assert client.post(s.at + "/exec", {"argv": ["/tmp/probe", "/usr/bin/id"]}).json["stdout"] == EACCES
 
 
-def test_what_the_text_hides_the_kernel_sees(client, policy, enforced, probe):
+def test_hidden_programs_are_refused_by_the_kernel(client, policy, enforced, probe):
     s = Under(client, policy("p", allow=["ls", "awk", "mawk", "env", "source"]))
     s.put("/tmp/hidden", b"id; ls -d /; echo end\n", "0644")
     out = s.out("source /tmp/hidden")
     assert "Permission denied" in out and "uid=" not in out and "/\nend\n" in out
-    # in all that it starts
+    # also in child processes
     s.put("/tmp/hidden", b"(bash -c 'id & wait; ls -d /'); /bin/bash -c id; echo end\n", "0644")
     out = s.out("source /tmp/hidden")
     assert "uid=" not in out and out.startswith("/\nend\n") and out.count("Permission denied") == 2
 
 
-def test_of_shells_only_the_one_that_runs_the_text_is_there(client, policy, enforced, probe):
+def test_only_the_shell_of_the_command_is_allowed(client, policy, enforced, probe):
     s = Under(client, policy("p", allow=["ls", "/tmp/probe"]))
     s.put("/tmp/probe", probe)
     assert s.out("/tmp/probe /bin/bash -c 'echo hi'") == "hi\n"
@@ -350,15 +350,16 @@ def test_of_shells_only_the_one_that_runs_the_text_is_there(client, policy, enfo
     assert s.out("/tmp/probe /bin/sh -c 'echo hi'") == "hi\n"
 
 
-def test_the_loader_is_no_wall(client, policy, enforced):
-    """Documented: whoever means to gets around, here by a variable that arithmetic evaluates."""
+def test_the_loader_bypasses_the_list(client, policy, enforced):
+    """A documented limit: a determined program can run anything readable, here through a variable that arithmetic
+    evaluates."""
     s = Under(client, policy("p", allow=["ls"], enforce="require"))
     if "no" in s.out(f"[ -e {LOADER} ] || echo no"):
         pytest.skip("another loader")
     assert "uid=" in s.out(f"x='a[$({LOADER} /usr/bin/id >&2)]'; echo $((x))")
 
 
-def test_scripts_need_their_interpreter_and_their_own_name_on_the_list(client, policy, enforced):
+def test_scripts_need_their_interpreter_and_their_name_listed(client, policy, enforced):
     s = Under(client, policy("p", allow=["ls", "cat", "/tmp/script", "/tmp/other"]))
     s.put("/tmp/script", b"#!/bin/bash\nls -d /\nid\n")
     out = s.out("/tmp/script")
@@ -367,16 +368,16 @@ def test_scripts_need_their_interpreter_and_their_own_name_on_the_list(client, p
     assert "ermission denied" in s.out("/tmp/other")
 
 
-def test_a_users_own_file_is_no_listed_name(client, policy, enforced, probe):
-    """Else a directory of PATH that the user may write to would be a way around."""
+def test_a_file_of_the_user_does_not_match_a_name(client, policy, enforced, probe):
+    """Otherwise a writable directory in PATH would bypass the list."""
     s = Under(client, policy("p", allow=["ls", "tool"]), env={"PATH": "/tmp:/usr/bin:/bin"})
     s.put("/tmp/tool", probe)
     out = s.out("ls /tmp; tool /bin/ls")
     assert "tool\n" in out and "ermission denied" in out
 
 
-def test_a_users_own_link_is_no_listed_name(client, policy, enforced):
-    """The file behind it is root's, but who may write to the directory chose which."""
+def test_a_link_of_the_user_does_not_match_a_name(client, policy, enforced):
+    """The target belongs to root, but the owner of the directory chose it."""
     s = Under(client, policy("p", allow=["ls", "ln", "cp", "mkdir"], enforce="require"),
               env={"PATH": "/tmp/bin:/usr/bin:/bin"})
     out = s.out("mkdir -p /tmp/bin; ln -sf /usr/bin/id /tmp/bin/cp; ls /tmp/bin")
@@ -386,7 +387,7 @@ def test_a_users_own_link_is_no_listed_name(client, policy, enforced):
 
 
 def with_loader(program, loader):
-    """A dynamic program that names another loader."""
+    """A copy of a dynamic program with another loader."""
     at = int.from_bytes(program[32:40], "little")
     for i in range(int.from_bytes(program[56:58], "little")):
         part = at + 56 * i
@@ -400,7 +401,7 @@ def with_loader(program, loader):
 
 
 @pytest.mark.parametrize("loader", [b"/", b"/usr/bin", b"/usr/bin/"])
-def test_a_loader_is_a_file(client, policy, enforced, probe, loader):
+def test_a_directory_is_not_accepted_as_loader(client, policy, enforced, probe, loader):
     with open("/usr/bin/ls", "rb") as f:
         program = with_loader(f.read(), loader)
     if not program:
@@ -411,7 +412,7 @@ def test_a_loader_is_a_file(client, policy, enforced, probe, loader):
     assert s.out("/tmp/probe /usr/bin/id") == EACCES
 
 
-def test_the_rest_of_the_sandbox_is_as_before(client, policy, enforced):
+def test_enforcement_does_not_affect_files(client, policy, enforced):
     s = Under(client, policy("p", allow=["ls", "mv", "mkdir", "ln", "cat", "rm", "chmod"]))
     out = s.out("cd /tmp && mkdir -p a b && echo x > a/f && mv a/f b/g && ln b/g a/h && cat a/h && chmod 600 a/h "
                 "&& rm a/h && ls b; cat < /dev/null; echo $?")
@@ -422,8 +423,8 @@ def test_the_rest_of_the_sandbox_is_as_before(client, policy, enforced):
     assert answer.status == 202
 
 
-def test_every_command_is_enforced_also_after_the_first(client, policy, enforced):
-    """A shell that waits for the next command is none of those."""
+def test_every_command_is_enforced(client, policy, enforced):
+    """A shell started in advance must not escape the policy."""
     s = Under(client, policy("p", allow=["ls", "source"]))
     s.put("/tmp/hidden", b"id\n", "0644")
     for _ in range(4):
@@ -436,7 +437,7 @@ def test_every_command_is_enforced_also_after_the_first(client, policy, enforced
     assert "Permission denied" in s.out("source /tmp/hidden")
 
 
-def test_terminals(client, policy, enforced):
+def test_policies_apply_to_terminals(client, policy, enforced):
     s = Under(client, policy("p", allow=["ls"]))
     with pytest.raises(Refused) as e:
         Terminal(client, s.id, urllib.parse.urlencode({"command": "ls; id"})).close()
@@ -444,7 +445,7 @@ def test_terminals(client, policy, enforced):
     with Terminal(client, s.id, urllib.parse.urlencode({"command": "ls -d /"})) as t:
         t.run()
         assert b"/\r\n" in t.output and t.exit["exit_code"] == 0
-    # a shell to type into: nobody reads along but the kernel
+    # typed commands are checked by the kernel only
     with Terminal(client, s.id) as t:
         t.type("id; ls -d /; echo do''ne\n")
         t.until("done\r\n")
@@ -453,14 +454,14 @@ def test_terminals(client, policy, enforced):
         t.run()
 
 
-def test_a_shell_to_type_into_can_be_denied(client, policy):
+def test_an_interactive_shell_can_be_denied(client, policy):
     s = Under(client, policy("p", deny=["bash"]))
     with pytest.raises(Refused) as e:
         Terminal(client, s.id).close()
     assert (e.value.status, e.value.code) == (403, "POLICY")
 
 
-def test_without_landlock_what_demands_it_does_not_run(policy):
+def test_without_landlock_required_enforcement_refuses_commands(policy):
     d = Lodged(weaken="landlock")
     try:
         client = d.client()
@@ -470,23 +471,23 @@ def test_without_landlock_what_demands_it_does_not_run(policy):
             assert client.post("/v1/policies", {"name": name, "commands": commands}).status == 201
         tries, demands = Under(client, "tries"), Under(client, "demands")
         tries.put("/tmp/hidden", b"id\n", "0644")
-        assert tries.out("source /tmp/hidden").startswith("uid=")  # advice is all there is
+        assert tries.out("source /tmp/hidden").startswith("uid=")  # only the text is checked
         assert client.post("/v1/policies/tries/test", {"command": "ls"}).json["enforced"] is False
         answer = demands.exec("ls -d /")
         assert answer.status == 403 and "requires Landlock" in answer.json["error"]["message"], answer
         with pytest.raises(Refused):
-            Terminal(client, tries.id).close()  # nobody would read along
+            Terminal(client, tries.id).close()  # typed commands could not be checked
     finally:
         d.close()
 
 
-def test_a_root_inside_is_under_it_too(client, policy, enforced):
+def test_the_root_class_is_enforced_too(client, policy, enforced):
     s = Under(client, policy("p", allow=["ls", "source"], enforce="require"), **{"class": "root"})
     s.put("/tmp/hidden", b"echo $UID; id; ls -d /\n", "0644")
     out = s.out("source /tmp/hidden")
     assert out.startswith("0\n/\n") and "Permission denied" in out
 
 
-def test_with_landlock_what_demands_it_runs(client, policy, enforced):
+def test_with_landlock_required_enforcement_runs_commands(client, policy, enforced):
     s = Under(client, policy("p", allow=["ls"], enforce="require"))
     assert s.out("ls -d /") == "/\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands over /v1: waited for, in the background, as a stream; read, fed and ended."""
+"""Commands over /v1: with and without waiting, as a stream, with input, output, signals."""
 import base64
 import json
 import socket
@@ -21,8 +21,8 @@ def run(client, at, headers=None, **body):
     return answer.json
 
 
-def leave(client, at, states=("running",), **body):
-    """states: also "exited" for a command that may end before the answer is written."""
+def start_background(client, at, states=("running",), **body):
+    """Start a command in the background. Pass "exited" in `states` if it may end before the response."""
     answer = client.post(at + "/exec", dict(body, background=True))
     assert answer.status == 202, answer
     assert answer.json["state"] in states
@@ -58,7 +58,7 @@ def text_of(lines, name):
     return "".join(e["data"] for e in lines if e["event"] == name)
 
 
-# ---- waited for -------------------------------------------------------------------------------
+# ---- waiting for the result -------------------------------------------------------------------
 
 
 def test_answer(client, at):
@@ -76,11 +76,11 @@ def test_arguments(client, at):
     assert r["stdout"] == "fed\n/tmp\nb c\n"
 
 
-def test_no_input_is_its_end(client, at):
+def test_without_input_stdin_is_at_its_end(client, at):
     assert run(client, at, command="cat; echo over")["stdout"] == "over\n"
 
 
-def test_any_bytes(client, at):
+def test_output_that_is_not_utf8(client, at):
     assert run(client, at, argv=["printf", r"a\377b"])["stdout"] == "a\ufffdb"
     r = run(client, at, argv=["printf", r"a\377\000b"], encoding="base64")
     assert base64.b64decode(r["stdout"]) == b"a\xff\0b"
@@ -120,13 +120,13 @@ def test_pty(client, at):
     ({"command": "true", "cwd": "/nowhere"}, "/nowhere"),
     ({"argv": ["no-such-program"]}, "no-such-program"),
 ])
-def test_refused(client, at, body, word):
+def test_invalid_fields_are_named(client, at, body, word):
     answer = client.post(at + "/exec", body)
     assert answer.status == 400 and answer.code == "INVALID", answer
     assert word in answer.json["error"]["message"]
 
 
-def test_once(client, at):
+def test_an_idempotency_key_runs_the_command_once(client, at):
     body = {"command": "date +%N", "idempotency_key": f"k{time.time_ns()}"}
     first = run(client, at, **body)
     for again in (run(client, at, **body), run(client, at, stdin="x", **body)):
@@ -140,7 +140,7 @@ def test_once(client, at):
 
 
 def test_background(client, at):
-    path = leave(client, at, command="cat; echo done >&2; exit 4")
+    path = start_background(client, at, command="cat; echo done >&2; exit 4")
     assert record(client, path)["state"] == "running"
     assert client.post(path + "/stdin", b"one\xff ").json == {"written_bytes": 5}
     assert client.post(path + "/stdin?eof=1", b"two").status == 200
@@ -154,9 +154,9 @@ def test_background(client, at):
 
 
 def test_background_input(client, at):
-    """The answer does not wait until it was taken."""
+    """The response does not wait until the command reads its input."""
     size = 500_000
-    path = leave(client, at, command="until [ -e taken ]; do sleep .05; done; rm taken; wc -c", stdin="x" * size)
+    path = start_background(client, at, command="until [ -e taken ]; do sleep .05; done; rm taken; wc -c", stdin="x" * size)
     assert record(client, path)["state"] == "running"
     assert client.put(at + "/files/taken", b"").status == 201
     assert has_ended(client, path)
@@ -164,7 +164,7 @@ def test_background_input(client, at):
 
 
 def test_output_by_offset(client, at):
-    path = leave(client, at, command="printf 'a\\303'; read x; printf '\\244b'; read x")
+    path = start_background(client, at, command="printf 'a\\303'; read x; printf '\\244b'; read x")
     o = client.get(path + "/output?wait_ms=60000").json
     assert (o["stdout"], o["stdout_offset"], o["done"]) == ("a", 1, False)
     client.post(path + "/stdin", b"\n")
@@ -177,8 +177,8 @@ def test_output_by_offset(client, at):
     assert (o["stdout"], o["stdout_offset"], o["done"]) == ("", 4, True)
 
 
-def test_output_gone(client, at):
-    path = leave(client, at, command="head -c 100000 /dev/zero", max_output_bytes=4096,
+def test_output_before_the_retained_window_is_416(client, at):
+    path = start_background(client, at, command="head -c 100000 /dev/zero", max_output_bytes=4096,
                  states=("running", "exited"))
     assert has_ended(client, path)
     answer = client.get(path + "/output")
@@ -189,7 +189,7 @@ def test_output_gone(client, at):
 
 
 def test_signal(client, at):
-    path = leave(client, at, command="trap 'echo hup' HUP; echo up; for i in {1..600}; do sleep .1; done")
+    path = start_background(client, at, command="trap 'echo hup' HUP; echo up; for i in {1..600}; do sleep .1; done")
     assert client.get(path + "/output?wait_ms=60000").json["stdout"] == "up\n"
     assert client.post(path + "/signal", {"signal": "SIGHUP"}).status == 200
     assert wait_for(lambda: client.get(path + "/output").json["stdout"] == "up\nhup\n")
@@ -203,7 +203,7 @@ def test_signal(client, at):
 
 
 def test_resize(client, at):
-    path = leave(client, at, command="read x; stty size", pty={"rows": 5, "cols": 50})
+    path = start_background(client, at, command="read x; stty size", pty={"rows": 5, "cols": 50})
     assert client.post(path + "/resize", {"rows": 9, "cols": 90}).status == 200
     assert client.post(path + "/resize", {"rows": 9}).status == 400
     client.post(path + "/stdin", b"\n")
@@ -212,7 +212,7 @@ def test_resize(client, at):
 
 
 def test_kill(client, at):
-    path = leave(client, at, command="setsid sleep 611 & sleep 612", timeout_ms=0)
+    path = start_background(client, at, command="setsid sleep 611 & sleep 612", timeout_ms=0)
     x = client.delete(path).json["exec"]
     assert (x["state"], x["signal"]) == ("killed", 9)
     assert client.delete(path).json["exec"] == x
@@ -228,7 +228,7 @@ def test_list(client):
         seen += [x["exec_id"] for x in page["execs"]]
         after = page["next"]
     assert seen == ids
-    assert client.get(f"{at}/execs?limit=5").json["next"] is None  # full, and the last
+    assert client.get(f"{at}/execs?limit=5").json["next"] is None  # a full page that is the last
     assert client.get(f"{at}/execs?limit=4").json["next"]
 
 
@@ -253,13 +253,13 @@ def test_server_sent_events(client, at):
 
 
 def test_stream_input(client, at):
-    """More than fits anywhere, both ways at once."""
+    """Larger than all buffers, in both directions at once."""
     text = "0123456789" * 60_000
     lines = events(client, at, command="cat", stdin=text, max_output_bytes=4096)
     assert text_of(lines, "stdout") == text and not lines[-1]["truncated"]
 
 
-def test_stream_holds_the_command(client, at):
+def test_a_slow_reader_blocks_the_command(client, at):
     size = 60_000_000
     connection, response = ndjson(client, at, max_output_bytes=65536, timeout_ms=0,
                                   command=f"head -c {size} /dev/zero | tr '\\0' x; echo end >&2")
@@ -283,8 +283,8 @@ def test_stream_holds_the_command(client, at):
     assert at_offset == size and e["event"] == "exit" and not e["truncated"]
 
 
-def test_gone_reader(client, at):
-    """The command neither ends with its reader nor waits for him."""
+def test_a_disconnected_reader_does_not_block_the_command(client, at):
+    """The command neither ends with the reader nor waits for it."""
     connection, response = ndjson(client, at, max_output_bytes=4096, timeout_ms=0,
                                   command="head -c 60000000 /dev/zero | tr '\\0' x; exit 6")
     path = f"{at}/execs/{json.loads(response.readline())['exec_id']}"
@@ -295,7 +295,7 @@ def test_gone_reader(client, at):
     assert (x["state"], x["exit_code"], x["stdout_bytes"]) == ("exited", 6, 60000000)
 
 
-def test_gone_caller(client, at):
+def test_the_command_continues_after_a_disconnect(client, at):
     body = json.dumps({"command": "until [ -e left ]; do sleep .05; done; rm left; echo still; exit 7"}).encode()
     before = len(client.get(at + "/execs?limit=500").json["execs"])
     s = socket.create_connection((client.host, client.port))
@@ -313,7 +313,7 @@ def test_gone_caller(client, at):
 # ---- sessions ---------------------------------------------------------------------------------
 
 
-def test_resumes(client):
+def test_exec_resumes_a_hibernated_session(client):
     at = "/v1/sessions/" + client.enter(key="sleeper")
     path = f"{at}/execs/{run(client, at, command='echo kept; touch ~/there')['exec_id']}"
     assert client.post(at + "/hibernate").status == 200
@@ -326,8 +326,8 @@ def test_resumes(client):
     assert answer.headers["Lodge-Outcome"] is None
 
 
-def test_of_another(client, at):
-    path = leave(client, at, command="sleep 600")
+def test_execs_of_another_session_are_not_found(client, at):
+    path = start_background(client, at, command="sleep 600")
     other = "/v1/sessions/" + client.enter(key="other") + "/execs/" + path.rpartition("/")[2]
     for method, tail, body in (("GET", "", None), ("GET", "/output", None), ("DELETE", "", None),
                                ("POST", "/stdin", b"x"), ("POST", "/signal", {"signal": 9}),
@@ -339,12 +339,12 @@ def test_of_another(client, at):
     client.delete(path)
 
 
-def test_of_another_tenant(lodged, client, at):
+def test_execs_of_another_tenant_are_not_found(lodged, client, at):
     made = client.post("/v1/keys", {"name": "stranger", "tenant": "strangers", "scope": "tenant"})
     assert made.status == 201, made
     stranger = lodged.client(made.json["secret"])
     own = "/v1/sessions/" + stranger.enter(key="own")
-    path = leave(client, at, command="sleep 600")
+    path = start_background(client, at, command="sleep 600")
     exec_id = path.rpartition("/")[2]
     assert stranger.get(path).status == 404
     assert stranger.get(f"{own}/execs/{exec_id}").status == 404
@@ -354,10 +354,10 @@ def test_of_another_tenant(lodged, client, at):
     client.delete(path)
 
 
-def test_survives_the_daemon(lodged):
+def test_a_command_survives_a_restart_of_lodged(lodged):
     client = lodged.client()
     at = "/v1/sessions/" + client.enter(key="lasting")
-    path = leave(client, at, command="echo before; read x; echo $x")
+    path = start_background(client, at, command="echo before; read x; echo $x")
     assert client.get(path + "/output?wait_ms=60000").json["stdout"] == "before\n"
     assert lodged.stop() == 0
     lodged.start()
@@ -368,20 +368,20 @@ def test_survives_the_daemon(lodged):
     assert client.get(path + "/output").json["stdout"] == "before\nafter\n"
 
 
-def test_a_bad_offset_is_told_before_anything_runs(client, at):
+def test_a_bad_offset_is_refused_before_the_command_runs(client, at):
     answer = client.call("POST", at + "/exec?stdout_offset=-1", {"command": "touch ran"}, {"Accept": "application/x-ndjson"})
     assert answer.status == 400 and "stdout_offset" in answer.message, answer
     assert client.get(at + "/files/ran").status == 404
 
 
-def test_an_offset_beyond_the_end_is_the_end(client, at):
+def test_an_offset_beyond_the_end_skips_all_output(client, at):
     answer = client.call("POST", at + "/exec?stdout_offset=9000000000000000000", {"command": "seq 200000"},
                          {"Accept": "application/x-ndjson"})
     assert answer.status == 200 and b'"event":"exit"' in answer.data, answer
 
 
-def test_who_comes_back_to_another_session_starts_nothing(client):
-    """By the key of a session that was replaced: the command that was read of is not there, and is not run again."""
+def test_resuming_a_stream_in_a_replaced_session_runs_nothing(client):
+    """The key now names a new session without that command; the command must not run again there."""
     body = {"command": "echo ran; touch ran", "idempotency_key": "one"}
     stream = {"Accept": "application/x-ndjson"}
     first = client.enter(key="comes back")

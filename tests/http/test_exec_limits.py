@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands over /v1 that go too far, wait too long, or are asked for in a wrong way."""
+"""Commands over /v1: timeouts, limits and invalid requests."""
 import base64
 import concurrent.futures
 import json
@@ -27,7 +27,7 @@ def run(client, at, **body):
     return answer.json
 
 
-def leave(client, at, **body):
+def start_background(client, at, **body):
     answer = client.post(at + "/exec", dict(body, background=True))
     assert answer.status == 202, answer
     return f"{at}/execs/{answer.json['exec_id']}"
@@ -42,7 +42,7 @@ def ended(client, path, seconds=120):
     return record(client, path)
 
 
-def nobody_runs(client, at, pattern):
+def no_process_matches(client, at, pattern):
     return wait_for(lambda: run(client, at, command=f"pgrep -fx '{pattern}'")["stdout"] == "")
 
 
@@ -52,14 +52,14 @@ def nobody_runs(client, at, pattern):
 TREE = "(setsid sleep {n}1 &) ; sleep {n}2 & trap '' TERM HUP; sleep {n}3"
 
 
-def test_timeout_takes_the_whole_tree(client, at):
+def test_timeout_kills_the_whole_tree(client, at):
     r = run(client, at, command=TREE.format(n=71), timeout_ms=400)
     assert r["timed_out"] and r["limits"] == ["TIMEOUT"] and r["exit_code"] is None
-    assert nobody_runs(client, at, "sleep 71[123]")
+    assert no_process_matches(client, at, "sleep 71[123]")
 
 
 def test_timeout_without_a_caller(client, at):
-    """Whoever is still connected."""
+    """The timeout does not depend on the connection."""
     body = json.dumps({"command": TREE.format(n=72), "timeout_ms": 1500}).encode()
     before = {x["exec_id"] for x in client.get(at + "/execs?limit=500").json["execs"]}
     with socket.create_connection((client.host, client.port), timeout=60) as s:
@@ -69,30 +69,30 @@ def test_timeout_without_a_caller(client, at):
                                 if x["exec_id"] not in before])
     x = ended(client, f"{at}/execs/{new[0]['exec_id']}")
     assert x["state"] == "killed" and x["timed_out"]
-    assert nobody_runs(client, at, "sleep 72[123]")
+    assert no_process_matches(client, at, "sleep 72[123]")
 
 
 def test_timeout_of_a_stream_and_of_the_background(client, at):
-    path = leave(client, at, command=TREE.format(n=73), timeout_ms=400)
+    path = start_background(client, at, command=TREE.format(n=73), timeout_ms=400)
     for ms in (400, 4000, 40000):
         answer = client.post(at + "/exec", {"command": "echo begun; " + TREE.format(n=73), "timeout_ms": ms},
                              headers={"Accept": "application/x-ndjson"})
         events = [json.loads(line) for line in answer.data.splitlines()]
         assert events[-1]["event"] == "exit" and events[-1]["timed_out"]
-        if len(events) > 2:  # else the machine was too busy to get that far
+        if len(events) > 2:  # otherwise the machine was too busy to run the command
             break
     assert [e["event"] for e in events] == ["started", "stdout", "exit"]
     assert ended(client, path)["timed_out"]
-    assert nobody_runs(client, at, "sleep 73[123]")
+    assert no_process_matches(client, at, "sleep 73[123]")
 
 
-def test_who_keeps_the_output_open_holds_nothing(client, at):
+def test_a_process_that_holds_the_output_does_not_delay_the_result(client, at):
     r = run(client, at, command="sleep 7400 & echo over; exit 5", timeout_ms=0)
     assert (r["stdout"], r["exit_code"], r["timed_out"]) == ("over\n", 5, False)
     answer = client.post(at + "/exec", {"command": "sleep 7400 & echo over", "timeout_ms": 0},
                          headers={"Accept": "text/event-stream"})
     assert answer.data.decode().count("event: exit") == 1
-    path = leave(client, at, command="sleep 7400 & echo over", timeout_ms=0)
+    path = start_background(client, at, command="sleep 7400 & echo over", timeout_ms=0)
     ended(client, path)
     assert client.get(path + "/output").json["done"]
     assert run(client, at, command="pgrep -cfx 'sleep 7400'")["stdout"] == "3\n"
@@ -100,7 +100,7 @@ def test_who_keeps_the_output_open_holds_nothing(client, at):
 
 
 def test_a_stuck_command_blocks_no_other(client, at):
-    stuck = [leave(client, at, command="exec 0<&-; while :; do read x </dev/null; sleep 1; done",
+    stuck = [start_background(client, at, command="exec 0<&-; while :; do read x </dev/null; sleep 1; done",
                    timeout_ms=0) for _ in range(8)]
     assert run(client, at, command="echo free")["stdout"] == "free\n"
     for path in stuck:
@@ -108,7 +108,7 @@ def test_a_stuck_command_blocks_no_other(client, at):
 
 
 def test_long_poll(client, at):
-    path = leave(client, at, command="sleep .4; echo a; sleep 600")
+    path = start_background(client, at, command="sleep .4; echo a; sleep 600")
     o = client.get(path + "/output?wait_ms=60000").json
     assert (o["stdout"], o["done"]) == ("a\n", False)
     o = client.get(path + "/output?stdout_offset=2&wait_ms=300").json
@@ -124,7 +124,7 @@ def test_long_poll(client, at):
 @pytest.mark.skipif(not SLOW, reason="only with LODGE_SLOW=1")
 @pytest.mark.parametrize("accept, beat", (("application/x-ndjson", b'{"event":"beat"}\n'),
                                           ("text/event-stream", b": beat\n")))
-def test_heart_beats(client, at, accept, beat):
+def test_idle_streams_send_heartbeats(client, at, accept, beat):
     c, response = client.open("POST", at + "/exec", {"command": "sleep 600", "timeout_ms": 40_000},
                               {"Accept": accept})
     lines = iter(response)
@@ -149,11 +149,11 @@ def test_processes(client, at):
     assert wait_for(lambda: run(client, at, command="pkill -x sleep; echo well")["stdout"] == "well\n")
 
 
-def test_no_process_is_left_for_a_command(client):
-    """Nor for what works on files."""
+def test_a_full_process_limit_refuses_commands(client):
+    """And file operations."""
     at = "/v1/sessions/" + client.enter(key="full", limits={"pids": 20})
     assert client.post(at + "/files/x?mkdir").status == 201
-    leave(client, at, command="while :; do sleep 600 & done 2>/dev/null", timeout_ms=0)
+    start_background(client, at, command="while :; do sleep 600 & done 2>/dev/null", timeout_ms=0)
 
     def refused():
         answer = client.post(at + "/exec", {"argv": ["sleep", "1000"], "background": True})
@@ -193,7 +193,7 @@ def test_output(client, at):
 
 
 def test_both_streams_by_offset(client, at):
-    path = leave(client, at, command="for i in {1..2000}; do echo $i; echo e$i >&2; done")
+    path = start_background(client, at, command="for i in {1..2000}; do echo $i; echo e$i >&2; done")
     ended(client, path)
     whole = client.get(path + "/output").json
     for out, err in ((0, 0), (1, 2), (100, 5), (3000, 8000), (len(whole["stdout"]), 0)):
@@ -204,7 +204,7 @@ def test_both_streams_by_offset(client, at):
     assert whole["stdout"].split() == [str(i) for i in range(1, 2001)]
 
 
-# ---- how it ends ------------------------------------------------------------------------------
+# ---- exit status ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text, code, signal", [
@@ -221,7 +221,7 @@ def test_status(client, at, text, code, signal):
 
 
 def test_signal_reaches_the_group(client, at):
-    path = leave(client, at, command="trap 'echo shell' USR1; (trap 'echo child' USR1; echo up; "
+    path = start_background(client, at, command="trap 'echo shell' USR1; (trap 'echo child' USR1; echo up; "
                                      "while :; do sleep .1; done) & wait; wait; wait", timeout_ms=0)
     assert client.get(path + "/output?wait_ms=60000").json["stdout"] == "up\n"
     assert client.post(path + "/signal", {"signal": "USR1"}).status == 200
@@ -230,8 +230,8 @@ def test_signal_reaches_the_group(client, at):
     assert ended(client, path)["signal"] == 9
 
 
-def test_resized_in_a_wrong_way(client, at):
-    path = leave(client, at, command="sleep 600", timeout_ms=0)
+def test_invalid_sizes_are_refused(client, at):
+    path = start_background(client, at, command="sleep 600", timeout_ms=0)
     for wrong in ({"rows": 0, "cols": 1}, {"rows": 1, "cols": 65536}, {"rows": "1", "cols": 1}, {"lines": 3}, []):
         assert client.post(path + "/resize", wrong).status == 400
     answer = client.post(path + "/resize", {"rows": 1, "cols": 1})
@@ -239,21 +239,21 @@ def test_resized_in_a_wrong_way(client, at):
     client.delete(path)
 
 
-# ---- asked for in a wrong way -----------------------------------------------------------------
+# ---- invalid requests -------------------------------------------------------------------------
 
 
-def test_user(client, at):
+def test_user_of_a_command(client, at):
     mine = run(client, at, command="id -un; id -u")["stdout"].split()
     assert mine[1] != "0"
     assert run(client, at, command="id -un", user=mine[0])["stdout"].split() == mine[:1]
     assert run(client, at, command="id -u", user=mine[1])["stdout"].split() == mine[1:]
-    for wrong in ("nobody-here", "-1", "4294967295", "a:b", "../x", 5):
+    for wrong in ("nosuch-user", "-1", "4294967295", "a:b", "../x", 5):
         answer = client.post(at + "/exec", {"command": "id", "user": wrong})
         assert answer.status == 400 and "user" in answer.json["error"]["message"], (wrong, answer)
 
 
 @pytest.mark.parametrize("cwd", ("/nowhere", "/etc/passwd", "relative-nowhere", "/proc/1/cwd", "/a\0b", "x" * 5000))
-def test_directory(client, at, cwd):
+def test_invalid_directories_are_refused(client, at, cwd):
     answer = client.post(at + "/exec", {"command": "pwd", "cwd": cwd})
     assert 400 <= answer.status < 500, answer
     assert answer.json["error"]["message"]
@@ -265,13 +265,13 @@ def test_relative_directory(client, at):
 
 
 @pytest.mark.parametrize("env", ({"": "x"}, {"A=B": "x"}, {"A": None}, {"A": ["x"]}, {"A": "\0"}, "A=1"))
-def test_environment(client, at, env):
+def test_invalid_environment_is_refused(client, at, env):
     answer = client.post(at + "/exec", {"command": "env", "env": env})
     assert answer.status == 400, answer
     assert "env" in answer.json["error"]["message"] or "\\u0000" in answer.json["error"]["message"]
 
 
-def test_environment_over_the_sessions(client):
+def test_environment_overrides_that_of_the_session(client):
     at = "/v1/sessions/" + client.enter(env={"A": "session", "B": "session"})
     r = run(client, at, command="echo $A $B $C", env={"B": "command", "C": "a\nb'\"$x"})
     assert r["stdout"] == "session command a b'\"$x\n"
@@ -283,14 +283,14 @@ def test_environment_over_the_sessions(client):
     {"command": "true", "env": {f"V{i}": "x" * 1000 for i in range(1000)}},
     {"command": "true", "idempotency_key": "x" * 2000}, {"command": "true", "idempotency_key": ""},
 ), ids=("text", "argument", "arguments", "environment", "key", "no key"))
-def test_too_much(client, at, body):
+def test_requests_over_the_size_limits_are_refused(client, at, body):
     answer = client.post(at + "/exec", body)
     assert 400 <= answer.status < 500, (answer.status, answer.data[:300])
     assert answer.json["error"]["message"] and not answer.json["error"]["retryable"]
     assert run(client, at, command="echo well")["stdout"] == "well\n"
 
 
-def test_of_no_session(client):
+def test_unknown_and_deleted_sessions(client):
     assert client.post("/v1/sessions/ses_none/exec", {"command": "true"}).status == 404
     i = client.enter()
     r = run(client, "/v1/sessions/" + i, command="true")
@@ -300,11 +300,11 @@ def test_of_no_session(client):
     assert client.get(f"/v1/sessions/{i}/execs/{r['exec_id']}").status in (200, 410)
 
 
-# ---- once -------------------------------------------------------------------------------------
+# ---- idempotency ------------------------------------------------------------------------------
 
 
-def test_once_for_many_at_once(client, at):
-    """One command, whoever of them began it, however they ask."""
+def test_concurrent_requests_with_one_key_run_once(client, at):
+    """All requests get the same exec, in the background or not."""
     key = f"many-{time.time_ns()}"
     body = {"command": f"echo ran >> ~/{key}; sleep .3; echo done", "idempotency_key": key}
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
@@ -315,7 +315,7 @@ def test_once_for_many_at_once(client, at):
     assert run(client, at, command=f"cat ~/{key}")["stdout"] == "ran\n"
 
 
-def test_once_for_each_session(client, at):
+def test_idempotency_keys_are_per_session(client, at):
     other = "/v1/sessions/" + client.enter()
     first = run(client, at, command="true", idempotency_key="shared")
     second = run(client, other, command="true", idempotency_key="shared")
@@ -323,8 +323,8 @@ def test_once_for_each_session(client, at):
     assert client.delete(other).status == 200
 
 
-def test_once_for_one_that_failed(client, at):
-    """The same key is told the same again, also where it never ran."""
+def test_a_failed_start_is_repeated_with_its_key(client, at):
+    """The same key gets the same result, even though the command never ran."""
     key = f"failed-{time.time_ns()}"
     body = {"argv": ["no-such-program"], "idempotency_key": key}
     first = client.post(at + "/exec", body)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a session over /v1, and all of them as a whole: archives, snapshots, forks."""
+"""Files of a session over /v1, and archives, snapshots and forks of all of them."""
 import contextlib
 import http.client
 import io
@@ -38,7 +38,7 @@ def names(client, url):
 # ---- bytes ------------------------------------------------------------------------------------
 
 
-def test_bytes_come_back(client, at, files):
+def test_bytes_are_stored_exactly(client, at, files):
     data = bytes(range(256)) * 5000
     answer = put(client, files + "/x", data, 201)
     assert answer.json["entry"]["size"] == len(data)
@@ -58,7 +58,7 @@ def test_an_empty_file(client, files):
     assert client.get(files + "/x", headers={"Range": "bytes=0-"}).status == 416
 
 
-def test_where_a_path_begins(client, at, files):
+def test_relative_and_absolute_paths(client, at, files):
     put(client, files + "/x", b"1")
     assert client.get(at + "/files//home/user/t/x").data == b"1"
     assert client.get(at + "/files/%2Fhome/user/t/x").data == b"1"
@@ -67,7 +67,7 @@ def test_where_a_path_begins(client, at, files):
     assert client.get(at + "/files/../../../../etc/passwd").data.startswith(b"root:")
 
 
-def test_the_host_is_out_of_reach(client, lodged, at, files):
+def test_files_of_the_host_are_not_reachable(client, lodged, at, files):
     assert client.get(at + "/files/" + lodged.home).status == 404
     run(client, at, f"ln -s {lodged.home}/lodge.db t/link")
     assert client.get(files + "/link").status == 404
@@ -97,7 +97,7 @@ def test_ranges(client, files, text, status, data, shown):
     assert data is None or answer.data == data
 
 
-def test_conditions(client, files):
+def test_conditional_requests(client, files):
     was = put(client, files + "/x", b"one").headers["ETag"]
     assert client.get(files + "/x", headers={"If-None-Match": was}).status == 304
     assert client.get(files + "/x", headers={"If-None-Match": '"a", W/' + was}).status == 304
@@ -115,7 +115,7 @@ def test_conditions(client, files):
     assert client.delete(files + "/x", headers={"If-Match": now}).status == 204
 
 
-def test_how_it_is_written(client, at, files):
+def test_options_of_put(client, at, files):
     assert put(client, files + "/a/b/c", b"1", 404).code == "NOT_FOUND"
     put(client, files + "/a/b/c?mkdir=1&mode=750", b"1", 201)
     assert put(client, files + "/a/b/c?append=1", b"2", 200).json["entry"]["size"] == 2
@@ -127,7 +127,7 @@ def test_how_it_is_written(client, at, files):
     put(client, at + "/files/", b"", 400)
 
 
-def test_the_largest_file(client):
+def test_the_file_size_limit(client):
     at = "/v1/sessions/" + client.enter(key="small", limits={"file_bytes": 65536})
     put(client, at + "/files/x", b"x" * 65536, 201)
     assert put(client, at + "/files/x", b"y" * 65537, 413).code == "TOO_LARGE"
@@ -135,7 +135,7 @@ def test_the_largest_file(client):
     assert client.get(at + "/files/x").data == b"x" * 65536
 
 
-def test_a_caller_who_vanishes_leaves_nothing(client, at, files):
+def test_an_aborted_upload_leaves_nothing(client, at, files):
     put(client, files + "/x", b"whole")
     with socket.create_connection((client.host, client.port)) as s:
         s.sendall(f"PUT {files}/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n"
@@ -145,8 +145,8 @@ def test_a_caller_who_vanishes_leaves_nothing(client, at, files):
     assert client.get(files + "/x").data == b"whole"
 
 
-def test_a_file_that_shrinks_meanwhile(client, at, files):
-    """The caller is told by the end of the connection, at once: not left to wait."""
+def test_a_shrinking_file_aborts_the_download(client, at, files):
+    """The connection is closed at once, so the client need not wait for a timeout."""
     run(client, at, "truncate -s 200M t/x")
     connection, response = client.open("GET", files + "/x")
     assert response.read(1000) == bytes(1000)
@@ -184,7 +184,7 @@ def test_lists(client, at, files):
     assert client.get(files + "?list&depth=0").status == 400
 
 
-def test_pages_of_a_list(client, at, files):
+def test_directories_are_listed_in_pages(client, at, files):
     run(client, at, "cd t; touch $(seq -w 0 24)")
     seen, after = [], 0
     while after is not None:
@@ -195,7 +195,7 @@ def test_pages_of_a_list(client, at, files):
     assert seen == [f"{i:02}" for i in range(25)]
 
 
-def test_moves(client, at, files):
+def test_rename_mkdir_and_delete(client, at, files):
     put(client, files + "/x", b"1")
     put(client, files + "/y", b"2")
     assert client.post(files + "/x?rename=t/y&replace=0").status == 409
@@ -234,7 +234,7 @@ def test_an_archive_out_and_in(client, at, files):
     assert client.get(at + "/archive?format=tar.gz").status == 400
 
 
-def test_a_large_archive_that_nobody_reads(client, at, files):
+def test_an_abandoned_archive_download_does_not_block(client, at, files):
     run(client, at, "truncate -s 300M t/x")
     connection, response = client.open("GET", at + "/archive?path=t")
     response.read(1000)
@@ -243,7 +243,7 @@ def test_a_large_archive_that_nobody_reads(client, at, files):
     assert client.get(files + "?list").status == 200
 
 
-# ---- changes ----------------------------------------------------------------------------------
+# ---- watching ---------------------------------------------------------------------------------
 
 
 def test_watch(client, at, files):
@@ -265,17 +265,17 @@ def test_watch(client, at, files):
     assert client.get(at + "/watch?path=t/none").status == 404
 
 
-# ---- asleep -----------------------------------------------------------------------------------
+# ---- hibernated sessions ----------------------------------------------------------------------
 
 
-def test_sleepers_are_woken(client, at, files):
+def test_file_requests_resume_a_hibernated_session(client, at, files):
     put(client, files + "/x", b"kept")
     assert client.post(at + "/hibernate").status == 200
     assert client.get(files + "/x?resume=0").status == 409
     answer = client.get(files + "/x")
     assert answer.data == b"kept" and answer.headers["Lodge-Outcome"] == "resumed"
     assert client.get(files + "/x?resume=0").headers["Lodge-Outcome"] is None
-    assert client.get("/v1/sessions/key:nobody/files/x").status == 404
+    assert client.get("/v1/sessions/key:nosuch/files/x").status == 404
 
 
 # ---- snapshots --------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def snapshot(client, at, **body):
     return answer.json["snapshot"]["id"]
 
 
-def test_back_to_a_snapshot(client, at, files):
+def test_rollback_to_a_snapshot(client, at, files):
     put(client, files + "/x", b"old")
     snap = snapshot(client, at)
     put(client, files + "/x", b"new")
@@ -319,7 +319,7 @@ def test_forks(client, at, files):
     assert client.delete("/v1/snapshots/" + snap).status == 204
 
 
-def test_a_snapshot_as_a_file(client, at, files):
+def test_export_and_import_of_a_snapshot(client, at, files):
     put(client, files + "/x", b"carried")
     snap = snapshot(client, at)
     out = client.get(f"/v1/snapshots/{snap}/archive")
@@ -334,8 +334,8 @@ def test_a_snapshot_as_a_file(client, at, files):
     assert client.get("/v1/snapshots/snp_none/archive").status == 404
 
 
-def test_what_was_put_can_be_executed_at_once(client, at, files):
-    """Nobody has it open for writing when the answer comes."""
+def test_an_uploaded_program_can_be_executed_at_once(client, at, files):
+    """No descriptor is open for writing when the response arrives."""
     for i in range(40):
         put(client, f"{files}/script{i}?mode=0755", b"#!/bin/sh\necho runs\n")
         assert client.post(at + "/exec", {"argv": [f"./t/script{i}"]}).json["stdout"] == "runs\n"

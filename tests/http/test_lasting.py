@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes on after a request was let in, or after it was answered: it ends with the key, it is
-bounded, and it does not keep the service from ending."""
+"""Work that outlasts its request's admission or response: it ends with the key, is bounded, and does not delay the
+end of the service."""
 import concurrent.futures
 import contextlib
 import json
@@ -43,7 +43,7 @@ def test_a_stream_ends_with_its_key(lodged, client, session, name):
         while response.readline():
             pass
     for e in client.get(f"/v1/sessions/{session}/execs").json["execs"]:
-        if e["state"] == "running":  # it was not the key's: it goes on
+        if e["state"] == "running":  # the command does not depend on the key
             assert client.delete(f"/v1/sessions/{session}/execs/{e['exec_id']}").status == 200
         else:
             assert "exec" not in name or "sleep" not in e["command"] or e["state"] == "killed", e
@@ -74,8 +74,8 @@ def test_a_stream_ends_when_its_key_expires(lodged, session):
 # ---- memory and threads -------------------------------------------------------------------------
 
 
-def test_values_are_counted_before_they_are_kept(client, session):
-    """One of two bytes takes a hundred times as much for as long as the request lasts."""
+def test_bodies_with_too_many_values_are_refused(client, session):
+    """A value of two bytes needs a hundred times as much memory during the request."""
     many = {"x": [{}] * 200000}
     for path, body in (("/execute", {"session_id": session, "command": "true", **many}),
                        (f"/v1/sessions/{session}/exec", {"command": "true", **many}),
@@ -86,7 +86,7 @@ def test_values_are_counted_before_they_are_kept(client, session):
         assert answer.status == 413, (path, answer)
 
 
-def test_a_user_cannot_take_all_threads_by_switching(client):
+def test_one_user_cannot_occupy_all_threads_by_switching(client):
     client.post("/api/projects", {"id": "busy", "name": "Busy", "userId": "hasty"})
     client.post("/api/projects/busy/fragments", {"userId": "hasty", "files": {f"f{i}": "x" for i in range(2000)}})
     fragment = client.get("/api/projects/busy/fragments?userId=hasty").json["fragments"][0]["id"]
@@ -100,7 +100,7 @@ def test_a_user_cannot_take_all_threads_by_switching(client):
 # ---- output -----------------------------------------------------------------------------------
 
 
-def test_an_answer_has_the_last_of_much_output_and_offsets_have_the_rest(client, session):
+def test_a_response_has_the_end_of_the_output_and_offsets_the_rest(client, session):
     answer = client.post(f"/v1/sessions/{session}/exec", {
         "command": "head -c 12M /dev/zero | tr '\\0' a; echo the end", "max_output_bytes": 16 * MIB})
     assert answer.status == 200, answer.status
@@ -113,8 +113,8 @@ def test_an_answer_has_the_last_of_much_output_and_offsets_have_the_rest(client,
     assert got == 12 * MIB + 8
 
 
-def test_what_is_kept_of_old_output_is_bounded(lodged, client):
-    """A guest's output is on the host's disk, which its own limit does not count."""
+def test_saved_output_is_bounded(lodged, client):
+    """Saved output is on the host's disk, which the session's disk limit does not count."""
     session = client.enter(key="talkative")
     made = []
     for _ in range(12):
@@ -132,19 +132,19 @@ def test_what_is_kept_of_old_output_is_bounded(lodged, client):
     assert client.get(f"/v1/sessions/{session}/execs/{made[0]}").status == 200, "but that it was is known"
 
 
-# ---- the end ----------------------------------------------------------------------------------
+# ---- shutdown ---------------------------------------------------------------------------------
 
 
 def ask(client, session):
-    with contextlib.suppress(Exception):  # it will not be answered
+    with contextlib.suppress(Exception):  # gets no response
         client.post(f"/v1/sessions/{session}/exec", {"command": "true"})
 
 
-def test_a_sandbox_that_does_not_answer_does_not_keep_it_from_ending():
+def test_a_sandbox_that_does_not_respond_does_not_delay_the_shutdown():
     with contextlib.closing(Lodged()) as lone:
         client = lone.client()
         session = client.enter(key="deaf")
-        client.run(session, "true")  # until then it ends with its keeper
+        client.run(session, "true")  # before its first command a sandbox ends with its keeper
         init = lone.init_of(client.session(session))
         os.kill(init, signal.SIGSTOP)
         asked = threading.Thread(target=ask, args=(client, session))

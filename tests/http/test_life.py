@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a session over /v1: its moves, its deadlines, room for it, and what is told of it."""
+"""The life of a session over /v1: its states, deadlines, capacity and events."""
 import contextlib
 import glob
 import http.client
@@ -30,12 +30,12 @@ def ok(answer, status=200):
     return answer.json
 
 
-# ---- sleeping and waking ------------------------------------------------------------------------
+# ---- hibernate and resume -----------------------------------------------------------------------
 
 
 def test_hibernate_and_resume(client, session, at):
     client.run(session["id"], "echo kept > f; sleep 600 & true")
-    for _ in range(2):  # of what sleeps already: success
+    for _ in range(2):  # the second call finds it hibernated and succeeds
         s = ok(client.post(at + "/hibernate"))["session"]
         assert (s["state"], s["runtime"], s["generation"]) == ("hibernated", "resumable", 1)
         assert (s["hibernate_at"], s["expires_at"], s["sandbox"]) == (None, None, None)
@@ -50,7 +50,7 @@ def test_hibernate_and_resume(client, session, at):
     assert client.run(session["id"], "cat f; pgrep sleep || echo none") == "kept\nnone\n"
 
 
-def test_a_call_resumes_and_says_so(client, session, at):
+def test_a_call_resumes_the_session_and_reports_it(client, session, at):
     calls = (("POST", "/exec", {"command": "true"}), ("GET", "/files/x", None),
              ("PUT", "/files/x", b"new"), ("GET", "/archive?path=.", None))
     client.run(session["id"], "echo old > x")
@@ -68,7 +68,7 @@ def test_a_call_resumes_and_says_so(client, session, at):
         assert again.headers["Lodge-Outcome"] in (None, "reused")
 
 
-def test_what_needs_a_sandbox_does_not_make_one(client, session, at):
+def test_calls_about_a_running_sandbox_do_not_resume(client, session, at):
     ok(client.post(at + "/hibernate"))
     for method, path in (("POST", "/extend"), ("POST", "/activity"), ("POST", "/pause"),
                          ("POST", "/unpause"), ("GET", "/stats")):
@@ -86,7 +86,7 @@ def cpu(client, at):
     return ok(client.get(at + "/stats"))["stats"]["cpu_us"]
 
 
-def test_pause_stops_time_inside(client, session, at):
+def test_pause_freezes_the_processes(client, session, at):
     ok(client.post(at + "/exec", {"command": "while :; do :; done", "background": True}), 202)
     assert wait_for(lambda: cpu(client, at) > 0)
     for _ in range(2):
@@ -98,7 +98,7 @@ def test_pause_stops_time_inside(client, session, at):
     for _ in range(2):
         assert not ok(client.post(at + "/unpause"))["session"]["paused"]
     assert wait_for(lambda: cpu(client, at) > before)
-    # any use thaws
+    # any use of the session thaws it
     ok(client.post(at + "/pause"))
     assert client.run(session["id"], "echo awake") == "awake\n"
     assert not client.session(session["id"])["paused"]
@@ -121,7 +121,7 @@ def test_extend_and_activity(client):
     assert longer["idle_timeout_ms"] == 60000
     furthest = ok(client.post(at + "/extend", {"ms": 10 ** 12}))["session"]
     assert furthest["hibernate_at"] <= most and furthest["expires_at"] == most
-    # nothing shortens it
+    # a smaller value does not shorten the deadlines
     for call in (lambda: client.post(at + "/extend", {"ms": 1}),
                  lambda: client.post(at + "/activity"),
                  lambda: client.post("/v1/sessions", {"pin": sid}),
@@ -131,12 +131,12 @@ def test_extend_and_activity(client):
     client.delete(at)
 
 
-def test_the_usual_step(client, session, at):
+def test_extend_without_a_body_uses_the_default(client, session, at):
     s = ok(client.post(at + "/extend"))["session"]
     assert s["hibernate_at"] >= session["hibernate_at"]
 
 
-def test_idle_ones_sleep_and_busy_ones_do_not(client):
+def test_idle_sessions_hibernate_and_busy_ones_do_not(client):
     idle = client.enter(idle_timeout_ms=300)
     busy = client.enter(idle_timeout_ms=300)
     ok(client.post(f"/v1/sessions/{busy}/exec", {"command": "sleep 600", "background": True}), 202)
@@ -153,7 +153,7 @@ def test_idle_ones_sleep_and_busy_ones_do_not(client):
 # ---- probes -------------------------------------------------------------------------------------
 
 
-def test_a_probe_finds_out_and_extends_nothing(lodged, client, session, at):
+def test_a_probe_reports_the_state_and_extends_nothing(lodged, client, session, at):
     before = client.session(session["id"])
     p = ok(client.post(at + "/probe"))
     assert (p["status"], p["verified"], p["cause"]) == ("connected", True, None)
@@ -161,7 +161,7 @@ def test_a_probe_finds_out_and_extends_nothing(lodged, client, session, at):
     assert client.session(session["id"]) == before
     lodged.kill_sandbox(session)
     p = ok(client.post(at + "/probe"))
-    # the second, when the service found out by itself in between
+    # "no_sandbox" if the service noticed the death first
     assert p["status"] in ("expired", "no_sandbox") and p["verified"], p
     assert p["cause"]["code"] == "gone", p
     s = client.session(session["id"])
@@ -171,7 +171,7 @@ def test_a_probe_finds_out_and_extends_nothing(lodged, client, session, at):
     assert client.session(session["id"]) == s
 
 
-def test_no_answer_is_not_dead(lodged, client, session, at):
+def test_a_sandbox_that_does_not_respond_is_not_dead(lodged, client, session, at):
     pid = lodged.init_of(session)
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -185,7 +185,7 @@ def test_no_answer_is_not_dead(lodged, client, session, at):
     assert ok(client.post(at + "/probe"))["verified"]
 
 
-# ---- numbers and progress -----------------------------------------------------------------------
+# ---- statistics and progress --------------------------------------------------------------------
 
 
 def test_stats(client, session, at):
@@ -194,7 +194,7 @@ def test_stats(client, session, at):
     assert set(s) == {"memory_bytes", "memory_peak_bytes", "oom_kills", "cpu_us", "pids", "pids_peak",
                       "pids_denied", "io_read_bytes", "io_write_bytes", "disk_bytes", "disk_full"}
     assert s["pids_peak"] is None or s["pids_peak"] >= s["pids"]
-    for name in ("io_read_bytes", "io_write_bytes"):  # where the host's v2 tree counts them
+    for name in ("io_read_bytes", "io_write_bytes"):  # None where the host's cgroup v2 tree does not count them
         assert s[name] is None or s[name] >= 0
     assert s["memory_peak_bytes"] >= s["memory_bytes"] > 0 and s["cpu_us"] > 0 and s["pids"] >= 1
     assert s["disk_bytes"] is None or s["disk_bytes"] >= 0
@@ -208,7 +208,7 @@ def test_progress(client, session, at):
                                        headers={"Accept": "text/event-stream"})
     with contextlib.closing(connection):
         assert response.headers["Content-Type"] == "text/event-stream"
-        text = response.read().decode()  # it has an end
+        text = response.read().decode()  # the stream ends
     assert "event: progress\n" in text
     assert json.loads(text.split("data: ")[1].split("\n")[0])["status"] == "ready"
     asleep = client.enter(asleep=True)
@@ -216,7 +216,7 @@ def test_progress(client, session, at):
     client.delete("/v1/sessions/" + asleep)
 
 
-# ---- room ---------------------------------------------------------------------------------------
+# ---- capacity -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +229,7 @@ def busy(client, sid):
     ok(client.post(f"/v1/sessions/{sid}/exec", {"command": "sleep 600", "background": True}), 202)
 
 
-def test_idle_ones_make_room(small):
+def test_the_session_idle_longest_is_hibernated_for_a_new_one(small):
     client = small.client()
     a, b = client.enter(key="a"), client.enter(key="b")
     client.post(f"/v1/sessions/{a}/activity")  # now b is idle longest
@@ -241,7 +241,7 @@ def test_idle_ones_make_room(small):
         client.delete("/v1/sessions/" + sid)
 
 
-def test_full_is_told_with_what_to_do(small):
+def test_a_full_service_returns_503_with_details(small):
     client = small.client()
     a, b = client.enter(key="a2"), client.enter(key="b2")
     busy(client, a)
@@ -255,10 +255,10 @@ def test_full_is_told_with_what_to_do(small):
     assert details["waiting"] == 0 and details["position"] == 1 and details["retry_after_ms"] > 0
     assert client.get("/v1/sessions/key:c2").status == 404
     assert not client.get("/health").json["parts"]["room"]["ok"]
-    # a call that would have to resume is told the same
+    # a call that would have to resume gets the same error
     asleep = client.enter(key="d", asleep=True)
     assert client.post(f"/v1/sessions/{asleep}/exec", {"command": "true"}).status == 503
-    # who waits gets the place that becomes free, and only so many may wait
+    # a waiting caller gets the freed capacity, and the queue is bounded
     connection = waiting_for(client, key="c2", wait_ms=30000)
     assert wait_for(lambda: client.get("/health").json["parts"]["room"]["waiting"] == 1)
     answer = client.post("/v1/sessions", {"key": "e", "wait_ms": 30000})
@@ -274,14 +274,14 @@ def test_full_is_told_with_what_to_do(small):
 
 
 def waiting_for(client, **body):
-    """A connection on which somebody waits to enter."""
+    """A connection with a request to enter that waits for capacity."""
     connection = http.client.HTTPConnection(client.host, client.port, timeout=60)
     connection.request("POST", "/v1/sessions", json.dumps(body),
                        {"X-Api-Key": client.key, "Content-Type": "application/json"})
     return connection
 
 
-# ---- looking ------------------------------------------------------------------------------------
+# ---- reads --------------------------------------------------------------------------------------
 
 
 def stored(lodged):
@@ -292,8 +292,8 @@ def stored(lodged):
     return found
 
 
-def quiet(lodged):
-    """What is stored, once nothing is written any more."""
+def stored_when_quiet(lodged):
+    """The bytes of the store, once it no longer changes."""
     last = [stored(lodged)]
 
     def same():
@@ -305,13 +305,13 @@ def quiet(lodged):
     return last[-1]
 
 
-def test_looking_writes_nothing(lodged, client, session, at):
+def test_reads_write_nothing(lodged, client, session, at):
     run = ok(client.post(at + "/exec", {"command": "echo x"}))["exec_id"]
     snap = ok(client.post(at + "/snapshots"), 201)["snapshot"]["id"]
     asleep = client.enter(key="asleep", user="ann", asleep=True)
     gone = client.enter(asleep=True)
     client.delete("/v1/sessions/" + gone)
-    before, record = quiet(lodged), client.session(session["id"])
+    before, record = stored_when_quiet(lodged), client.session(session["id"])
     for path in ("/v1/sessions", "/v1/sessions?state=active", at, "/v1/sessions/key:life",
                  "/v1/sessions/" + asleep, at + "/stats", at + "/progress", at + "/execs",
                  f"{at}/execs/{run}", f"{at}/execs/{run}/output", at + "/snapshots",
@@ -329,11 +329,11 @@ def test_looking_writes_nothing(lodged, client, session, at):
     client.delete("/v1/sessions/" + asleep)
 
 
-# ---- what happened ------------------------------------------------------------------------------
+# ---- events -------------------------------------------------------------------------------------
 
 
 def frames(response, until):
-    """Server-sent events until one is the last."""
+    """Read server-sent events until `until` is true."""
     found, frame = [], {}
     for line in response:
         line = line.decode().rstrip("\n")
@@ -360,7 +360,7 @@ def stream(client, path, last=None):
 
 
 def test_events_come_in_order_and_can_be_replayed(client):
-    sid = client.enter(key="told")
+    sid = client.enter(key="events")
     at, here = "/v1/sessions/" + sid, "/v1/events?session=" + sid
     connection, response = stream(client, here + "&since=0")
     with connection:
@@ -378,7 +378,7 @@ def test_events_come_in_order_and_can_be_replayed(client):
     for i, kind, d in seen:
         assert (d["id"], d["kind"], d["session"]) == (i, kind, sid) and d["at"] > 0
     assert seen[0][2]["cause"]["actor"] == "given"
-    # from any of them on, as a stream and as pages
+    # from each event on, as a stream and as pages
     for n in (0, 2, len(seen) - 2):
         connection, response = stream(client, here, ids[n])
         with connection:
@@ -392,12 +392,12 @@ def test_events_come_in_order_and_can_be_replayed(client):
         since = page["next"]
     assert pages[:len(seen)] == [d for _, _, d in seen]
     assert page["next"] == since
-    # the header is newer than the query
+    # the header overrides the query
     answer = client.get(here + "&since=0", headers={"Last-Event-ID": str(ids[-1])})
     assert ids[0] not in [e["id"] for e in ok(answer)["events"]]
 
 
-def test_a_stream_without_a_start_begins_now(client):
+def test_a_stream_without_since_starts_with_new_events(client):
     before = client.enter(asleep=True)
     connection, response = stream(client, "/v1/events")
     with connection:
@@ -407,7 +407,7 @@ def test_a_stream_without_a_start_begins_now(client):
         client.delete("/v1/sessions/" + sid)
 
 
-def test_many_events_are_all_there(client):
+def test_many_events_are_complete(client):
     sid = client.enter(asleep=True)
     for i in range(450):
         assert client.patch("/v1/sessions/" + sid, {"metadata": {"n": str(i)}}).status == 200
@@ -420,7 +420,7 @@ def test_many_events_are_all_there(client):
 
 
 @pytest.mark.skipif(not os.environ.get("LODGE_SLOW"), reason="takes 40 s; LODGE_SLOW=1 runs it")
-def test_a_silent_stream_lives(client):
+def test_a_silent_stream_sends_heartbeats(client):
     connection, response = stream(client, "/v1/events")
     with connection:
         assert response.readline() == b": lodge\n"

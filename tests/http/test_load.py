@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many callers at once, slow ones, and ones that vanish: the daemon stays small and serves the others.
-With LODGE_SLOW=1 in the numbers it is made for, otherwise in smaller ones."""
+"""Many clients at once, slow ones, and disconnected ones: the daemon stays small and serves the others. LODGE_SLOW=1
+uses the numbers it is designed for, otherwise the tests use smaller ones."""
 import contextlib
 import hashlib
 import http.client
@@ -20,18 +20,18 @@ from client import KEY, Lodged, wait_for
 
 SLOW = os.environ.get("LODGE_SLOW") == "1"
 MB = 1 << 20
-IDLE_KB = 20  # of one idle connection
+IDLE_KB = 20  # memory of one idle connection
 
 
 def many(slow, otherwise):
     return slow if SLOW else otherwise
 
 
-# ---- what the daemon takes --------------------------------------------------------------------
+# ---- resources of the daemon ------------------------------------------------------------------
 
 
 class Process:
-    """What the kernel says of lodged."""
+    """Resource usage of lodged, from /proc."""
 
     def __init__(self, lodged):
         self.pid = lodged.process.pid
@@ -52,7 +52,7 @@ class Process:
         return len(self.files())
 
     def files(self):
-        """Without connections to sandboxes, of which the engine keeps up to twelve."""
+        """Without connections to sandboxes, of which the engine caches up to twelve."""
         with open(f"/proc/{self.pid}/net/unix") as f:
             local = {f"socket:[{line.split()[6]}]" for line in f.readlines()[1:]}
         links = []
@@ -62,13 +62,13 @@ class Process:
         return sorted(link for link in links if link not in local)
 
     def bound(self, limit):
-        """AddressSanitizer keeps what was freed (256 MB), and a stack of its own for each thread."""
+        """AddressSanitizer retains freed memory (256 MB) and needs a second stack for each thread."""
         return limit + (768 * MB if self.sanitized else 0)
 
 
 @contextlib.contextmanager
 def grows_at_most(process, limit):
-    """All the while, not only in the end."""
+    """The bound holds during the whole time, not only at the end."""
     before, most, done = process.memory(), [0], threading.Event()
 
     def watch():
@@ -103,12 +103,12 @@ def run(client, at, command, **body):
 
 
 def served(client, at):
-    """Somebody else's call."""
+    """Whether another client's call works."""
     return run(client, at, "echo well")["stdout"] == "well\n"
 
 
 def warm(client, at):
-    """What is opened once and kept has been, for commands as for files."""
+    """Make lodged open what it caches, for commands and for files."""
     callers = [threading.Thread(target=served, args=(client, at)) for _ in range(4)]
     for t in callers:
         t.start()
@@ -131,7 +131,7 @@ def head(method, path, *headers):
 
 # ---- connections ------------------------------------------------------------------------------
 
-# Connections that each asked something and say nothing more, in a process with descriptors of its own.
+# Connections that each made one request and then stay silent, in a process with its own descriptor limit.
 CROWD = """
 import resource, socket, sys
 host, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -163,7 +163,7 @@ def crowd(lodged, count, each=2500):
                 p.kill()
 
 
-def test_idle_connections_cost_little_and_hold_up_nobody(lodged, client, at, process):
+def test_idle_connections_need_little_memory_and_block_nothing(lodged, client, at, process):
     count = many(10000, 1000)
     if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < count + 500:
         pytest.skip(f"lodged may not have {count} descriptors")
@@ -178,7 +178,7 @@ def test_idle_connections_cost_little_and_hold_up_nobody(lodged, client, at, pro
 
 
 def drip(crowd, until):
-    """A byte at a time to each of them, until all were told to go."""
+    """Send one byte at a time on each connection until the server has closed all."""
     left = list(crowd)
     while left and time.monotonic() < until:
         for s in list(left):
@@ -195,7 +195,7 @@ def drip(crowd, until):
     return left
 
 
-def test_callers_who_send_a_byte_now_and_then_are_cut():
+def test_slow_senders_are_disconnected():
     lodged = Lodged(connection_slow="1s", connection_idle="2s")
     with contextlib.closing(lodged), contextlib.ExitStack() as stack:
         client = lodged.client()
@@ -248,12 +248,12 @@ class Stream:
         raise AssertionError(f"the stream ended before {name}")
 
 
-def test_many_streams_at_once_all_come_to_their_end(lodged, client, process):
+def test_many_concurrent_streams_finish(lodged, client, process):
     each, sessions = 50, many(10, 1)
     paths = ["/v1/sessions/" + client.enter(key=f"streams-{i}") for i in range(sessions)]
     for at in paths:
         run(client, at, "mkfifo /tmp/gate")
-    told, failed, there = [], [], threading.Semaphore(0)
+    received, failed, there = [], [], threading.Semaphore(0)
 
     def follow(at, n):
         try:
@@ -261,9 +261,9 @@ def test_many_streams_at_once_all_come_to_their_end(lodged, client, process):
             with Stream(client, at, command, timeout_ms=120000) as stream:
                 assert stream.until("stdout")["data"] == "begun\n"
                 there.release()
-                told.append(int(stream.until("stdout")["data"]))
+                received.append(int(stream.until("stdout")["data"]))
                 assert stream.until("exit")["exit_code"] == 0
-        except BaseException as e:  # a thread's: told below
+        except BaseException as e:  # of a thread: checked below
             failed.append(e)
             there.release()
 
@@ -274,17 +274,17 @@ def test_many_streams_at_once_all_come_to_their_end(lodged, client, process):
             t.start()
         for _ in threads:
             assert there.acquire(timeout=120)
-        for at in paths:  # all of them are under way
+        for at in paths:  # all commands have started
             run(client, at, ": > /tmp/gate")
         for t in threads:
             t.join()
     assert not failed
-    assert sorted(told) == list(range(len(threads)))
+    assert sorted(received) == list(range(len(threads)))
     for at in paths:
         assert client.delete(at).status == 200
 
 
-def test_a_command_waits_for_a_reader_who_stops(lodged, client, at, process):
+def test_a_command_waits_for_a_stalled_reader(lodged, client, at, process):
     pieces = many(1000, 64)
     command = (f"i=0; while [ $i -lt {pieces} ]; do head -c {MB} /dev/zero | tr '\\0' a; "
                "i=$((i+1)); echo $i > /tmp/pieces; done")
@@ -307,21 +307,21 @@ def test_a_command_waits_for_a_reader_who_stops(lodged, client, at, process):
             for _ in range(5):
                 assert served(client, at)
             assert progress() == held
-            # and goes on when he does
+            # it continues when the reader does
             size = 0
             for line in stream.response:
                 event = json.loads(line)
                 size += len(event.get("data", ""))
         assert event["event"] == "exit" and event["exit_code"] == 0
     assert progress() == pieces
-    # the first piece was read before
+    # the first piece was already read
     assert pieces * MB - MB <= size <= pieces * MB
 
 
 # ---- files ------------------------------------------------------------------------------------
 
 
-def test_a_large_file_goes_up_and_down_in_small_memory(client, at, process):
+def test_a_large_file_is_transferred_in_constant_memory(client, at, process):
     count, piece = many(1024, 64), os.urandom(MB)
     up, down = hashlib.sha256(), hashlib.sha256()
 
@@ -347,7 +347,7 @@ def test_a_large_file_goes_up_and_down_in_small_memory(client, at, process):
     assert client.delete(at + "/files/large").status in (200, 204)
 
 
-def test_a_file_that_becomes_shorter_is_not_taken_for_whole(client, at):
+def test_a_download_of_a_shrinking_file_is_aborted(client, at):
     run(client, at, "head -c 200000000 /dev/zero > /tmp/shrinks")
     connection, response = client.open("GET", at + "/files//tmp/shrinks")
     with contextlib.closing(connection):
@@ -358,7 +358,7 @@ def test_a_file_that_becomes_shorter_is_not_taken_for_whole(client, at):
             response.read()
 
 
-def test_an_archive_that_cannot_be_finished_is_not_taken_for_whole(client):
+def test_an_incomplete_archive_is_aborted(client):
     at = "/v1/sessions/" + client.enter(key="archive")
     run(client, at, "mkdir /tmp/d; truncate -s 1000000000 /tmp/d/large")
     connection, response = client.open("GET", at + "/archive?path=/tmp/d")
@@ -371,20 +371,20 @@ def test_an_archive_that_cannot_be_finished_is_not_taken_for_whole(client):
                 pass
 
 
-# ---- who vanishes -----------------------------------------------------------------------------
+# ---- disconnects ------------------------------------------------------------------------------
 
 
-def vanish_in_the_head(lodged, at):
+def disconnect_in_the_head(lodged, at):
     with dial(lodged) as s:
         s.sendall(b"GET /health HTTP/1.1\r\nHost: 127")
 
 
-def vanish_in_the_body(lodged, at):
+def disconnect_in_the_body(lodged, at):
     with dial(lodged) as s:
         s.sendall(head("PUT", at + "/files/half", "Content-Length: 1000000") + b"x" * 10000)
 
 
-def vanish_in_a_stream(lodged, at):
+def disconnect_in_a_stream(lodged, at):
     body = json.dumps({"command": "echo here; sleep 2; head -c 1000000 /dev/zero"}).encode()
     with dial(lodged) as s:
         s.sendall(head("POST", at + "/exec", "Accept: application/x-ndjson",
@@ -395,14 +395,14 @@ def vanish_in_a_stream(lodged, at):
             got += piece
 
 
-def vanish_in_a_file(lodged, at):
+def disconnect_in_a_file(lodged, at):
     with dial(lodged) as s:
         s.sendall(head("GET", at + "/files//usr/bin/bash"))
         assert s.recv(100)
 
 
-def test_callers_who_vanish_leave_nothing(lodged, client, at, process):
-    ways = [vanish_in_the_head, vanish_in_the_body, vanish_in_a_stream, vanish_in_a_file]
+def test_disconnected_clients_leave_nothing(lodged, client, at, process):
+    ways = [disconnect_in_the_head, disconnect_in_the_body, disconnect_in_a_stream, disconnect_in_a_file]
     warm(client, at)
     before = process.threads(), process.descriptors()
     for i in range(many(200, 40)):

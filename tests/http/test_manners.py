@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every route: methods, heads, browsers, connections, the log, the numbers."""
+"""What holds for every route: methods, headers, CORS, connections, the log, metrics."""
 import http.client
 import json
 import re
@@ -35,14 +35,14 @@ def client(daemon):
 
 @pytest.fixture(scope="module")
 def paths(daemon):
-    """One that is there for each path of the table."""
+    """A function that fills in the path of a route with existing objects."""
     client = daemon.at
     session = client.enter(key="all", user="someone")
     at = "/v1/sessions/" + session
     run = client.post(at + "/exec", {"command": "echo hi >/tmp/f"})
     snap = client.post(at + "/snapshots", {"name": "one"})
     assert snap.status == 201, snap
-    assert client.post("/v1/policies", {"name": "host"}).status == 201  # also a template's name
+    assert client.post("/v1/policies", {"name": "host"}).status == 201  # "host" is a template's name as well
     assert client.post("/v1/templates/host/environment").status == 201
     key = client.post("/v1/keys", {"name": "k", "tenant": "t", "scope": "tenant"})
     assert client.post("/api/projects", {"id": "p", "name": "P", "userId": "someone"}).status == 201
@@ -92,7 +92,7 @@ def methods_of(path):
 
 
 @pytest.mark.parametrize("path", sorted({r[1] for r in routes()}))
-def test_methods_are_told(client, paths, path):
+def test_options_and_405_list_the_methods(client, paths, path):
     answer = client.call("OPTIONS", paths(path))
     assert answer.status == 204 and answer.data == b""
     assert set(answer.headers["Allow"].split(", ")) == methods_of(path)
@@ -105,11 +105,11 @@ def test_methods_are_told(client, paths, path):
                 if is_older(path) else answer.code == "METHOD_NOT_ALLOWED", answer
 
 
-def test_no_key_learns_no_routes(daemon, client):
-    nobody = type(client)(client.host, client.port, None)
+def test_without_a_key_routes_are_not_revealed(daemon, client):
+    anonymous = type(client)(client.host, client.port, None)
     for path in ("/v1/sessions", "/v1/nothing", "/nothing"):
-        assert nobody.get(path).status == nobody.call("BREW", path).status == 401
-        assert nobody.get(path).headers["WWW-Authenticate"] == "Bearer"
+        assert anonymous.get(path).status == anonymous.call("BREW", path).status == 401
+        assert anonymous.get(path).headers["WWW-Authenticate"] == "Bearer"
     assert client.get("/v1/nothing").status == 404
 
 
@@ -157,13 +157,13 @@ def test_origin(client, origin, may):
 
 
 def test_preflight_needs_no_key(client):
-    nobody = type(client)(client.host, client.port, None)
-    asked = nobody.call("OPTIONS", "/v1/sessions", headers={
+    anonymous = type(client)(client.host, client.port, None)
+    asked = anonymous.call("OPTIONS", "/v1/sessions", headers={
         "Origin": "https://app.example", "Access-Control-Request-Method": "GET"})
     assert asked.status == 204 and asked.headers["Access-Control-Allow-Methods"]
 
 
-def test_own_page(client):
+def test_the_own_origin_is_allowed(client):
     own = f"http://{client.host}:{client.port}"
     answer = client.get("/v1/sessions", headers={"Origin": own})
     assert answer.status == 200 and answer.headers["Access-Control-Allow-Origin"] is None
@@ -178,7 +178,7 @@ def head(method, path, *lines, key=KEY):
 
 
 def test_expected_body(client):
-    """Asked for only when it is wanted."""
+    """"100 Continue" is sent only if the body is needed."""
     request = head("POST", "/v1/sessions", "Content-Type: application/json", "Content-Length: 14",
                    "Expect: 100-continue")
     with socket.create_connection((client.host, client.port), timeout=60) as s:
@@ -199,12 +199,12 @@ def test_refused_before_the_body(client, key, path, status):
         assert got.startswith(f"HTTP/1.1 {status} ".encode()), got
 
 
-def test_expectation_of_something_else(client):
+def test_an_unknown_expectation_is_417(client):
     got = raw(client.host, client.port, head("POST", "/v1/sessions", "Content-Length: 2", "Expect: tea"))
     assert got.startswith(b"HTTP/1.1 417 ")
 
 
-def test_connection_is_kept(client, paths):
+def test_the_connection_is_reused(client, paths):
     c = http.client.HTTPConnection(client.host, client.port, timeout=60)
     auth = {"Authorization": f"Bearer {KEY}"}
     c.connect()
@@ -225,7 +225,7 @@ def test_connection_is_kept(client, paths):
     c.close()
 
 
-def test_two_at_once_on_one_connection(client):
+def test_pipelined_requests(client):
     both = head("GET", "/health") + head("GET", "/ready", "Connection: close")
     got = raw(client.host, client.port, both)
     assert got.count(b"HTTP/1.1 200 ") == 2 and got.rstrip().endswith(b'{"ready":true}')
@@ -280,7 +280,7 @@ def test_no_key_is_in_the_log(daemon, client):
         assert key not in daemon.log()
 
 
-def test_a_caller_that_left_has_a_line(daemon, client, paths):
+def test_a_disconnected_request_is_logged(daemon, client, paths):
     body = json.dumps({"command": "sleep 611"}).encode()
 
     def runs():
@@ -298,33 +298,33 @@ def test_a_caller_that_left_has_a_line(daemon, client, paths):
     assert client.get("/health").json["last_error"] is None
 
 
-# ---- numbers ----------------------------------------------------------------------------------
+# ---- metrics ----------------------------------------------------------------------------------
 
 
-def numbers(client):
+def read_metrics(client):
     text = client.get("/metrics").data.decode()
     return dict(re.fullmatch(r"([a-z_]+(?:\{[^}]*\})?) (\S+)", line).groups()
                 for line in text.splitlines() if not line.startswith("#"))
 
 
-def test_numbers(client, paths):
+def test_metrics_count_requests(client, paths):
     answer = client.get("/metrics")
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     families = set(re.findall(r"# TYPE (\S+)", answer.data.decode()))
-    before = numbers(client)
+    before = read_metrics(client)
     assert {re.sub(r"(_bucket|_sum|_count)?(\{.*)?$", "", n) for n in before} <= families | {
         n.removesuffix("_sum") for n in families}
     client.get("/v1/nothing")
     client.post(paths("/v1/sessions/{id}/exec"), {"command": "true"})
-    key = f"numbers-{time.time_ns()}"
+    key = f"read_metrics-{time.time_ns()}"
     for outcome in ("created", "reused"):
         name = 'lodge_enter_seconds_count{outcome="%s"}' % outcome
-        was = int(numbers(client)[name])
+        was = int(read_metrics(client)[name])
         client.enter(key=key)
-        assert int(numbers(client)[name]) == was + 1
-    assert wait_for(lambda: int(numbers(client)['lodge_requests_total{class="4xx"}']) >
+        assert int(read_metrics(client)[name]) == was + 1
+    assert wait_for(lambda: int(read_metrics(client)['lodge_requests_total{class="4xx"}']) >
                     int(before['lodge_requests_total{class="4xx"}']))
-    after = numbers(client)
+    after = read_metrics(client)
     assert int(after["lodge_exec_seconds_count"]) == int(before["lodge_exec_seconds_count"]) + 1
     assert int(after["lodge_sandboxes_active"]) >= 2
     for name, value in after.items():
@@ -333,11 +333,11 @@ def test_numbers(client, paths):
             assert value == after["lodge_enter_seconds_count{%s}" % label]
 
 
-def test_numbers_never_fall(client):
-    before = numbers(client)
+def test_counters_never_decrease(client):
+    before = read_metrics(client)
     for _ in range(3):
         client.get("/health")
-    after = numbers(client)
+    after = read_metrics(client)
     for name, value in before.items():
         if "_total" in name or "_count" in name or "_bucket" in name:
             assert float(after[name]) >= float(value), name

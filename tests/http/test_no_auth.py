@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--insecure-no-auth: where it may be, what it lets, and what it does not."""
+"""--insecure-no-auth: where it is allowed, what it permits, and what it does not."""
 import subprocess
 
 import pytest
@@ -10,11 +10,11 @@ from threads import create, fresh, says
 
 
 @pytest.fixture(scope="module")
-def open_house():
+def no_auth():
     home = Home()
     with Daemon(home, "--insecure-no-auth", listen=("127.0.0.1:0", f"unix:{home}/s")) as d:
         tcp = d.addresses(2)[0]
-        d.nobody, d.known = d.client(tcp, None), d.client(tcp, KEY)
+        d.anonymous, d.known = d.client(tcp, None), d.client(tcp, KEY)
         yield d
         assert d.close() == 0
     home.empty()
@@ -22,7 +22,7 @@ def open_house():
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "128.0.0.1:0", "[::ffff:127.0.0.1]:0"])
-def test_only_where_nobody_else_comes(tmp_path, listen):
+def test_only_loopback_addresses_are_allowed(tmp_path, listen):
     for options, env in ((["--insecure-no-auth"], {}), ([], {"LODGE_INSECURE_NO_AUTH": "1"})):
         r = subprocess.run([LODGED, "--data", str(tmp_path / "d"), "--listen", "127.0.0.1:0", "--listen", listen,
                             *options], capture_output=True, text=True, timeout=60, env={**PLAIN, **env}, check=False)
@@ -30,48 +30,48 @@ def test_only_where_nobody_else_comes(tmp_path, listen):
         assert not (tmp_path / "d").exists()
 
 
-def test_not_for_the_pages_of_everybody(tmp_path):
+def test_any_origin_is_refused(tmp_path):
     r = subprocess.run([LODGED, "--data", str(tmp_path / "d"), "--listen", "127.0.0.1:0", "--insecure-no-auth", "--origins", "*"],
                        capture_output=True, text=True, timeout=60, env=PLAIN, check=False)
     assert r.returncode == 2 and "origins" in r.stderr, r
 
 
-def test_a_page_of_another_site_changes_nothing(open_house):
+def test_cross_site_requests_cannot_change_anything(no_auth):
     headers = {"Sec-Fetch-Site": "cross-site"}
-    assert open_house.nobody.post("/create_session", {"user_id": "u", "thread_id": "t"}, headers=headers).status == 403
-    assert open_house.nobody.get("/health", headers=headers).status == 200
+    assert no_auth.anonymous.post("/create_session", {"user_id": "u", "thread_id": "t"}, headers=headers).status == 403
+    assert no_auth.anonymous.get("/health", headers=headers).status == 200
 
 
-def test_it_is_said_loudly(open_house):
-    assert any(line["level"] == "error" and "INSECURE" in line["msg"] for line in open_house.lines())
-    assert open_house.nobody.get("/health").json["insecure_no_auth"] is True
+def test_it_is_logged_as_an_error_and_shown_by_health(no_auth):
+    assert any(line["level"] == "error" and "INSECURE" in line["msg"] for line in no_auth.lines())
+    assert no_auth.anonymous.get("/health").json["insecure_no_auth"] is True
 
 
-def test_requests_without_a_key_are_the_default_tenants(open_house):
-    nobody, known = open_house.nobody, open_house.known
-    session = create(nobody)
-    assert says(nobody, session, "echo hi") == "hi\n"
+def test_requests_without_a_key_belong_to_the_default_tenant(no_auth):
+    anonymous, known = no_auth.anonymous, no_auth.known
+    session = create(anonymous)
+    assert says(anonymous, session, "echo hi") == "hi\n"
     assert known.get("/status/" + session).status == 200  # the same tenant
-    assert nobody.get("/v1/sessions/" + session).status == 200
-    assert nobody.put("/v1/users/ada", {}).status < 500
+    assert anonymous.get("/v1/sessions/" + session).status == 200
+    assert anonymous.put("/v1/users/ada", {}).status < 500
 
 
-def test_but_not_admins(open_house):
-    answer = open_house.nobody.post("/v1/policies", {"name": "p"})
+def test_requests_without_a_key_have_no_admin_scope(no_auth):
+    answer = no_auth.anonymous.post("/v1/policies", {"name": "p"})
     assert answer.status == 403 and "admin" in str(answer)
-    assert open_house.known.post("/v1/policies", {"name": "p"}).status == 201
+    assert no_auth.known.post("/v1/policies", {"name": "p"}).status == 201
 
 
-def test_a_key_that_is_sent_is_looked_at(open_house):
-    at = open_house.nobody
+def test_a_key_in_the_request_is_checked(no_auth):
+    at = no_auth.anonymous
     for headers, status in (({"x-api-key": "wrong-key-0123456789"}, 401), ({"Authorization": "Bearer nonsense"}, 401),
                             ({"Authorization": "Basic YTpi"}, 401), ({"x-api-key": KEY}, 404),
                             ({"x-api-key": KEY, "Authorization": f"Bearer {KEY}"}, 400)):
         assert at.get("/status/ses_x", headers=headers).status == status, headers
 
 
-def test_pages_cannot_use_it(open_house):
-    at = open_house.nobody
+def test_other_hosts_and_origins_are_refused(no_auth):
+    at = no_auth.anonymous
     for headers, status in (({"Host": "rebound.example"}, 421), ({"Origin": "http://evil.example"}, 403),
                             ({"Origin": "null"}, 403), ({"Host": "localhost"}, 404)):
         assert at.get("/status/ses_x", headers=headers).status == status, headers
@@ -81,14 +81,14 @@ def test_pages_cannot_use_it(open_house):
     assert answer.status == 403
 
 
-def test_by_a_unix_socket_too(open_house):
-    connection = UnixConnection(f"{open_house.home}/s")
+def test_it_applies_to_unix_sockets(no_auth):
+    connection = UnixConnection(f"{no_auth.home}/s")
     connection.request("GET", "/status/ses_x")
     assert connection.getresponse().status == 404
     connection.close()
 
 
-def test_without_the_option_a_key_is_needed():
+def test_without_the_option_a_key_is_required():
     home = Home()
     try:
         with Daemon(home) as d:

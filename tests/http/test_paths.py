@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths that want to lead out, and files that are none, through every route that takes one.
+"""Paths that try to escape, and special files, through every route that takes a path.
 
 What is reached is only what the guest's user reaches by itself, inside. The answer is a 4xx that
 names the path: never a 500, never silence."""
@@ -24,7 +24,7 @@ SECRET = b"what only the host may read\n"
 
 @pytest.fixture(scope="module")
 def host(lodged):
-    """Files of the host beside the data directory, which nobody may read or change."""
+    """Files of the host next to the data directory; no test may read or change them."""
     path = lodged.home + "-canary"
     os.mkdir(path, 0o755)
     with open(path + "/file", "wb") as f:
@@ -54,7 +54,7 @@ def put(client, url, data=b"", **headers):
 
 @contextlib.contextmanager
 def running(client, at, command):
-    """A command of the guest's that works against us meanwhile."""
+    """Run a command in the sandbox that interferes while the test makes calls."""
     answer = client.post(at + "/exec", {"command": command, "background": True, "timeout_ms": 300000})
     assert answer.status in (200, 201, 202), answer
     e = answer.json["exec_id"]
@@ -71,7 +71,7 @@ def names(client, url):
 
 
 def routes(client, at, path):
-    """Every way to name a path (already encoded), and a call that goes it."""
+    """Every route that takes a path, with this one (already encoded), as a call."""
     q = path.replace("%2F", "/")
     file = f"{at}/files/{path}"
     return {
@@ -97,7 +97,7 @@ def routes(client, at, path):
 
 
 def watch(client, url):
-    """The answer of one that is refused; of one that is not, its head."""
+    """The response if the watch is refused, otherwise only its status."""
     connection, response = client.open("GET", url)
     with contextlib.closing(connection):
         data = b"" if response.status == 200 else response.read()
@@ -154,7 +154,7 @@ OUT = [
 
 
 @pytest.mark.parametrize("path", OUT)
-def test_names_that_want_out(client, at, t, host, path):
+def test_escaping_paths_are_refused(client, at, t, host, path):
     put(client, t + "/own", b"own")
     for name, call in routes(client, at, path).items():
         answer = call()
@@ -163,7 +163,7 @@ def test_names_that_want_out(client, at, t, host, path):
 
 
 @pytest.mark.parametrize("path,status", [
-    ("t/%252e%252e/%252e%252e/etc/passwd", 404),  # once decoded it is a name like others
+    ("t/%252e%252e/%252e%252e/etc/passwd", 404),  # decoded once, it is an ordinary name
     ("t/x%00y", 400),
     ("%00", 400),
     ("t/%", 400),
@@ -172,10 +172,10 @@ def test_names_that_want_out(client, at, t, host, path):
     ("t/" + "d/" * 2100 + "x", 400),
     ("t/" + "n" * 8000, 400),
 ])
-def test_names_that_are_none(client, at, t, path, status):
+def test_invalid_names_are_refused(client, at, t, path, status):
     for name, call in routes(client, at, path).items():
         if name in ("rename to", "rename from", "delete", "delete all", "put below"):
-            continue  # after the others have made it
+            continue  # other routes of the list have created it by now
         answer = call()
         if name in ("put", "append", "mkdir", "unpack"):
             assert answer.status in (status, 201, 204, 400, 404), (name, answer)
@@ -184,7 +184,7 @@ def test_names_that_are_none(client, at, t, path, status):
     assert client.get(at + "/files/?list").status == 200
 
 
-def test_any_byte_but_nul_is_a_name(client, at, t):
+def test_names_may_contain_any_byte_but_nul(client, at, t):
     for name in (b"\xff\xfe", b"\x01\x7f\r\n", b"%41", b"a b+c&d=e?f#g", "\u202e\U0001f480".encode(), b"\\..\\x",
                  b"-rf", b".lodge-", b"'\"`$(x)", b"~"):
         url = t + "/" + urllib.parse.quote_from_bytes(name, safe="")
@@ -218,7 +218,7 @@ def test_links_to_the_host(client, lodged, at, t, host):
                 assert answer.status < 500 and SECRET not in answer.data, (target, below, name, answer)
 
 
-def test_chains_and_loops(client, at, t):
+def test_chains_and_loops_of_links(client, at, t):
     run(client, at, "cd t; ln -s loop loop; ln -s b a; ln -s a b; ln -s . here; echo end >l0;"
                     "for i in $(seq 1 39); do ln -s l$((i-1)) l$i; done; ln -s l39 l40; ln -s l40 l41; echo own >own")
     for path in ("t/loop", "t/a", "t/a/x", "t/loop/x", "t/l41"):
@@ -234,7 +234,7 @@ def test_chains_and_loops(client, at, t):
     run(client, at, "test $(ls t | wc -l) -gt 40")
 
 
-def test_a_list_follows_no_link_but_the_first(client, at, t):
+def test_a_list_follows_only_the_link_it_is_given(client, at, t):
     run(client, at, "mkdir t/d; ln -s /etc t/d/etc; ln -s d t/link; mkfifo t/d/p")
     assert names(client, t + "/link?list&depth=9") == ["etc", "p"]
 
@@ -250,7 +250,7 @@ os.symlink("%s", "evil")
 os.symlink("../../etc", "etc")
 open("ready", "w")
 while True:
-    # real <-> evil <-> etc, with no moment in which there is nothing
+    # real <-> evil <-> etc; one of them always exists
     for other in ("evil", "etc"):
         libc.renameat2(-100, b"real", -100, other.encode(), 2)
         libc.renameat2(-100, b"real", -100, other.encode(), 2)
@@ -262,8 +262,8 @@ while True:
 """
 
 
-def test_a_directory_that_becomes_a_link_and_back(client, lodged, at, t, host):
-    """In a tight loop, while calls go through it."""
+def test_swapping_a_directory_with_a_link(client, lodged, at, t, host):
+    """The guest swaps in a tight loop while calls use the path."""
     put(client, t + "/swap.py", (SWAP % host).encode())
     own = client.enter(key="paths")
     with running(client, at, "python3 t/swap.py"):
@@ -280,23 +280,23 @@ def test_a_directory_that_becomes_a_link_and_back(client, lodged, at, t, host):
     assert client.enter(key="paths") == own and client.get(at + "/files/?list").status == 200
 
 
-# ---- what is no file --------------------------------------------------------------------------
+# ---- special files ----------------------------------------------------------------------------
 
 
-def test_what_is_no_file_holds_nobody(client, at, t):
+def test_special_files_do_not_block(client, at, t):
     run(client, at, "cd t; mkfifo fifo; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'; echo own >own")
     for path in ("t/fifo", "t/sock", "/dev/null", "/dev/zero", "/dev/random", "/dev/tty", "/dev/ptmx", "/dev/full",
                  "/proc/self/status", "/proc/uptime", "/proc/self/pagemap", "/proc/self/maps"):
         for name, call in routes(client, at, path).items():
             if path.startswith("t/") and name in ("rename from", "rename to", "delete", "delete all", "stat", "stat follow"):
-                continue  # as with any name
+                continue  # these work on any name
             answer = call()
             if name.startswith("stat") and not path.startswith("/proc"):
                 assert answer.status == 200 and answer.json["entry"]["type"] != "directory", (path, answer)
             else:
                 assert 400 <= answer.status < 500, (path, name, answer)
                 assert name in ("head", "rename from") or path.split("/")[-1].encode() in answer.data, (path, name, answer)
-    # with a reader and a writer at the FIFO it can be opened: it is no file all the same
+    # with a reader and a writer the FIFO can be opened, but must still be refused
     with running(client, at, "exec 3<>t/fifo; sleep 100"):
         for name in ("get", "put", "append", "archive"):
             assert routes(client, at, "t/fifo")[name]().status == 400
@@ -305,7 +305,7 @@ def test_what_is_no_file_holds_nobody(client, at, t):
     assert client.delete(t + "/fifo2").status == 204 and client.delete(t + "/sock?recursive=1").status == 204
 
 
-def test_the_kernels_own_trees_can_be_listed(client, at):
+def test_proc_and_dev_can_be_listed(client, at):
     for path in ("/proc", "/dev", "/proc/self"):
         for query in ("?list", "?list&depth=3"):
             answer = client.get(f"{at}/files/{path}{query}")
@@ -316,8 +316,8 @@ def test_the_kernels_own_trees_can_be_listed(client, at):
     assert client.get(at + "/files//dev/shm?list").status == 200
 
 
-def test_a_lease_holds_nobody(client, at, t):
-    """The guest may ask the kernel to make others wait for a file of its own."""
+def test_a_lease_does_not_block(client, at, t):
+    """The guest can take a lease, which makes the kernel delay others that open the file."""
     put(client, t + "/x", b"leased")
     with running(client, at, "python3 -c \"import fcntl,os,signal,time; signal.signal(signal.SIGIO, signal.SIG_IGN);"
                              "f=open('t/x','r'); fcntl.fcntl(f, 1024, fcntl.F_RDLCK); open('t/ready','w'); time.sleep(300)\""):
@@ -328,11 +328,11 @@ def test_a_lease_holds_nobody(client, at, t):
         assert client.delete(t + "/x").status == 204
 
 
-# ---- large and odd ----------------------------------------------------------------------------
+# ---- large and unusual ------------------------------------------------------------------------
 
 
-def test_a_terabyte_of_nothing(client, lodged, at):
-    """Sent as it is read, and no longer than somebody reads."""
+def test_a_sparse_file_of_a_terabyte(client, lodged, at):
+    """It is streamed, and only as long as the client reads."""
     session = "/v1/sessions/" + client.enter(key="sparse", limits={"file_bytes": 2 << 40})
     run(client, session, "mkdir -p s; truncate -s 1T s/x; printf end >>s/x")
     url, size = session + "/files/s/x", (1 << 40) + 3
@@ -348,13 +348,13 @@ def test_a_terabyte_of_nothing(client, lodged, at):
                 assert len(response.read(1 << 20)) == 1 << 20
             response.close()
     assert memory_of(lodged.process.pid) - before < 96 << 20
-    # whoever left took the one who read for him along
+    # when the client disconnects, the process that reads for it ends
     assert wait_for(lambda: "(tar" not in run(client, session, "ps ax -o args"))
     assert client.get(session).json["session"]["state"] == "active"
     assert client.delete(session + "/files/s?recursive=1").status == 204
 
 
-def test_a_hundred_thousand_names(client, lodged, at, t):
+def test_a_directory_with_very_many_names(client, lodged, at, t):
     n = 100000 if SLOW else 15000
     run(client, at, f"cd t; seq -f n%06g 0 {n - 1} | xargs touch", timeout_ms=120000)
     before = memory_of(lodged.process.pid)
@@ -368,8 +368,8 @@ def test_a_hundred_thousand_names(client, lodged, at, t):
     assert client.delete(t + "?recursive=1").status == 204
 
 
-def test_long_names_make_short_pages(client, at, t):
-    """However much an escape makes of each byte, an answer stays small, and the pages go on."""
+def test_pages_with_long_names_are_short(client, at, t):
+    """Escapes enlarge each byte, but a page stays small and the next one continues."""
     run(client, at, "python3 - <<'E'\nimport os\nos.chdir(b't')\n"
                     "for i in range(3000): open(b'\\x01' * 200 + b'%05d' % i, 'w')\nE")
     seen, after = [], 0
@@ -395,20 +395,20 @@ def deep(client, at, levels, name):
     run(client, at, f"python3 - <<'E'\n{DEEP % (levels, name, name)}\nE")
 
 
-def test_a_thousand_levels(client, at, t):
+def test_a_tree_of_a_thousand_levels(client, at, t):
     deep(client, at, 1000, "d")
     assert len(names(client, t + "?list&depth=64")) == 64
-    with contextlib.suppress(http.client.IncompleteRead):  # it is found out when it has begun
+    with contextlib.suppress(http.client.IncompleteRead):  # the depth is discovered after the response has begun
         answer = client.get(at + "/archive?path=t")
         assert answer.status == 400 or not answer.data.endswith(bytes(1024))
     assert client.get(t + "/" + "d/" * 900 + "?list").status == 200
     assert client.get(at + "/watch?path=t/none").status == 404
     assert watch(client, at + "/watch?path=t&recursive=1").status == 200
-    run(client, at, "mkdir -p t/.lodge-rm-0/x t/.lodge-rm-1")  # names of our own
+    run(client, at, "mkdir -p t/.lodge-rm-0/x t/.lodge-rm-1")  # names that lodge uses itself
     assert client.delete(t + "?recursive=1").status == 204
 
 
-def test_paths_longer_than_can_be_said(client, at, t):
+def test_paths_longer_than_path_max(client, at, t):
     deep(client, at, 40, "n" * 250)
     listed = names(client, t + "?list&depth=64")
     assert len(listed) == 16 and set(listed) == {"n" * 250}
@@ -416,17 +416,17 @@ def test_paths_longer_than_can_be_said(client, at, t):
     assert client.delete(t + "?recursive=1").status == 204
 
 
-def test_one_who_adds_while_it_is_removed(client, at, t):
+def test_removing_a_tree_while_the_guest_adds_to_it(client, at, t):
     with running(client, at, "while :; do mkdir -p t/d/e/f; : >t/d/x; done 2>/dev/null"):
         for _ in range(5):
             assert client.delete(t + "/d?recursive=1").status in (204, 404, 409)
     assert client.delete(t + "?recursive=1").status == 204
 
 
-# ---- files that change meanwhile --------------------------------------------------------------
+# ---- files that change during the call --------------------------------------------------------
 
 
-def test_a_file_that_grows_meanwhile(client, at, t):
+def test_reading_a_growing_file(client, at, t):
     with running(client, at, "while :; do echo 0123456789 >>t/x; done"):
         assert wait_for(lambda: client.call("HEAD", t + "/x").status == 200)
         for _ in range(20):
@@ -435,7 +435,7 @@ def test_a_file_that_grows_meanwhile(client, at, t):
         assert client.get(at + "/archive?path=t").status == 200
 
 
-def test_a_file_that_is_gone_or_another_meanwhile(client, at, t):
+def test_reading_a_file_that_is_replaced(client, at, t):
     size = 64 << 20
     for change in ("rm t/x", "mv t/y t/x", "rm t/x; mkdir t/x"):
         client.delete(t + "?recursive=1")
@@ -444,10 +444,10 @@ def test_a_file_that_is_gone_or_another_meanwhile(client, at, t):
         with contextlib.closing(connection):
             response.read(1000)
             run(client, at, change)
-            assert len(response.read()) == size - 1000  # what was opened
+            assert len(response.read()) == size - 1000  # the opened file is read to its end
 
 
-def test_a_tree_that_changes_while_it_is_packed(client, at, t):
+def test_archiving_a_changing_tree(client, at, t):
     import io
     import tarfile
     with running(client, at, "cd t; while :; do mkdir -p a/b; echo x >a/b/f; ln -s f a/b/l; mkfifo a/b/p; rm a/b/f;"
@@ -460,8 +460,8 @@ def test_a_tree_that_changes_while_it_is_packed(client, at, t):
             assert client.get(t + "?list&depth=9").status == 200
 
 
-def test_workers_that_the_guest_stops_or_kills(client, at, t):
-    """They have the guest's user, so it can; whoever waits for them is told, and soon."""
+def test_the_guest_stops_or_kills_file_workers(client, at, t):
+    """It can, because they run as the guest's user; the call must fail soon."""
     run(client, at, "cd t; seq -f n%06g 0 3000 | xargs touch")
     for signo in ("STOP", "KILL"):
         hunter = ("import os,signal\nme=os.getpid()\nwhile True:\n for p in range(2, 400):\n"
@@ -472,7 +472,7 @@ def test_workers_that_the_guest_stops_or_kills(client, at, t):
             def archive():
                 try:
                     return client.call("GET", at + "/archive?path=t").status
-                except http.client.IncompleteRead:  # it was under way: it breaks off
+                except http.client.IncompleteRead:  # the response had begun and is truncated
                     return 200
 
             for i in range(20):
@@ -483,8 +483,8 @@ def test_workers_that_the_guest_stops_or_kills(client, at, t):
     assert client.delete(t + "?recursive=1").status == 204
 
 
-def test_one_who_leaves_while_a_tree_is_removed(client):
-    """It ends there: what was not removed yet stays."""
+def test_a_disconnect_ends_the_removal_of_a_tree(client):
+    """What was not removed yet stays."""
     session = "/v1/sessions/" + client.enter(key="leaver")
     made = client.post(session + "/exec", {"argv": ["sh", "-c", "mkdir d; cd d; seq 30000 | xargs touch"]})
     assert made.status == 200 and made.json["exit_code"] == 0, made
@@ -508,7 +508,7 @@ def test_one_who_leaves_while_a_tree_is_removed(client):
 # ---- writing ----------------------------------------------------------------------------------
 
 
-def test_where_nothing_can_be_written(client, at, t):
+def test_writes_to_bad_places_are_refused(client, at, t):
     put(client, t + "/file", b"x")
     run(client, at, "mkdir t/ro; chmod 555 t/ro; cp /bin/sleep t/prog; chmod 755 t/prog")
     for path, status in (("t/file/x", 400), ("t/ro/x", 403), ("/usr/x", 403), ("/proc/x", 403), ("/x/../proc/self/x", 404),
@@ -530,8 +530,8 @@ def test_where_nothing_can_be_written(client, at, t):
     run(client, at, "test -z \"$(ls -A t | grep lodge)\"")
 
 
-def test_a_full_disk(client, at, t):
-    """What does not fit is told as what it is, and leaves nothing."""
+def test_a_full_disk_is_reported(client, at, t):
+    """The error is LIMIT_DISK, and no partial file is left."""
     run(client, at, "rm -rf /dev/shm/*")
     room = int(run(client, at, "df -B1 --output=avail /dev/shm | tail -1"))
     url = at + "/files//dev/shm"
@@ -555,8 +555,8 @@ def test_a_full_disk(client, at, t):
     run(client, at, "rm -rf /dev/shm/*")
 
 
-def test_the_sessions_own_limit(client):
-    at = "/v1/sessions/" + client.enter(key="little room", limits={"disk_bytes": 64 << 20})
+def test_the_disk_limit_of_the_session_is_reported(client):
+    at = "/v1/sessions/" + client.enter(key="small disk", limits={"disk_bytes": 64 << 20})
     assert put(client, at + "/files/x", b"kept").status == 201
     run(client, at, "head -c 56M /dev/zero >fill; sync")
     answer = put(client, at + "/files/x", bytes(14 << 20))
@@ -569,7 +569,7 @@ def test_the_sessions_own_limit(client):
     assert client.delete(at).status == 200
 
 
-def test_moves_that_make_no_sense(client, at, t):
+def test_renames_that_are_refused(client, at, t):
     run(client, at, "cd t; mkdir -p a/b full/x empty; echo 1 >f; echo 2 >g; ln f h")
 
     def move(a, b, query=""):
@@ -594,7 +594,7 @@ def open_put(client, url, announced, sent):
     return s
 
 
-def test_writers_who_leave_in_the_middle(client, at, t):
+def test_aborted_uploads_leave_nothing(client, at, t):
     put(client, t + "/x", b"whole")
     socks = [open_put(client, t + "/x", 1 << 20, b"half" * 1000) for _ in range(6)]
     assert wait_for(lambda: len(names(client, t + "?list")) == 7)
@@ -604,8 +604,8 @@ def test_writers_who_leave_in_the_middle(client, at, t):
     assert client.get(t + "/x").data == b"whole"
 
 
-def test_two_writers_of_one_path(client, t):
-    """One of the two wins, whole."""
+def test_concurrent_writes_of_one_path(client, t):
+    """One of the two wins completely."""
     bodies = [bytes([i]) * 300000 for i in range(2)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for _ in range(10):
@@ -616,7 +616,7 @@ def test_two_writers_of_one_path(client, t):
 
 
 @pytest.mark.parametrize("query", ["", "?append=1"])
-def test_of_twenty_who_expect_the_same_one_wins(client, t, query):
+def test_of_twenty_conditional_writes_one_succeeds(client, t, query):
     for start in (b"old", None):
         client.delete(t + "/x")
         if start:
@@ -639,14 +639,14 @@ def test_of_twenty_who_expect_the_same_one_wins(client, t, query):
     assert names(client, t + "?list") == ["x"]
 
 
-def test_of_twenty_who_remove_the_same_one_does(client, t):
+def test_of_twenty_conditional_removals_one_succeeds(client, t):
     tag = put(client, t + "/x", b"old").headers["ETag"]
     with concurrent.futures.ThreadPoolExecutor(20) as pool:
         answers = list(pool.map(lambda _: client.delete(t + "/x", headers={"If-Match": tag}).status, range(20)))
     assert sorted(answers) == [204] + [412] * 19
 
 
-# ---- ranges and tags --------------------------------------------------------------------------
+# ---- ranges and ETags -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text,status,data", [
@@ -659,7 +659,7 @@ def test_of_twenty_who_remove_the_same_one_does(client, t):
     ("bytes= 1-2", 200, None), ("bytes=0x1-2", 200, None), ("bytes", 200, None), ("bytes=", 200, None),
     ("bytes=" + "0-0," * 2000 + "1-1", 200, None), ("bytes=" + "9" * 4000 + "-", 416, None),
 ])
-def test_more_ranges(client, t, text, status, data):
+def test_unusual_ranges(client, t, text, status, data):
     put(client, t + "/x", b"0123456789")
     for method in ("GET", "HEAD"):
         answer = client.call(method, t + "/x", headers={"Range": text})
@@ -675,21 +675,21 @@ def test_if_range(client, t):
         assert answer.status == status, (condition, answer)
 
 
-def test_a_tag_stays_with_its_content(client, at, t):
+def test_an_etag_changes_with_the_content(client, at, t):
     tag = put(client, t + "/x", b"one").headers["ETag"]
     for _ in range(3):
         assert client.get(t + "/x").headers["ETag"] == tag == client.call("HEAD", t + "/x").headers["ETag"]
         assert client.post(t + "/x?stat").headers["ETag"] == tag
     run(client, at, "cat t/x; ls t")
     assert client.get(t + "/x").headers["ETag"] == tag
-    # the same length, and the time set back
+    # same length, and the modification time restored
     run(client, at, "cd t; touch -r x ref; printf two >x; touch -r ref x")
     new = client.get(t + "/x")
     assert new.data == b"two" and new.headers["ETag"] != tag
     assert put(client, t + "/x", b"own", If_Match=tag).status == 412
 
 
-def test_a_list_of_tags_is_no_way_in(client, t):
+def test_malformed_etag_lists(client, t):
     put(client, t + "/x", b"one")
     for text in ("", ",", '"', "*" * 100, '"a' + "," * 5000, "W/*", "W/" * 100):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/v1/policies: what a tenant's sessions are under."""
+"""/v1/policies: the policies of a tenant's sessions."""
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,7 +11,7 @@ from machine import with_time
 
 @pytest.fixture
 def policy(client):
-    """Makes policies that go with the test."""
+    """Creates policies that are removed after the test."""
     made = []
 
     def make(name, status=201, **body):
@@ -46,7 +46,7 @@ def run(client, s, status=200):
 # ---- the record -------------------------------------------------------------------------------
 
 
-def test_a_policy_is_made_changed_and_removed(client, policy):
+def test_a_policy_is_created_changed_and_removed(client, policy):
     p = policy("all", max_active_per_user=2, on_exceed="replace", idle_timeout_ms=60000, max_lifetime_ms=120000,
                network="none", limits={"memory_bytes": 64 << 20, "cpus": 0.5})
     assert p["created_at"] > 10 ** 12 and p["sessions"] == 0 and p["tenant"] == "default"
@@ -66,7 +66,7 @@ def test_a_policy_is_made_changed_and_removed(client, policy):
         assert client.call(method, "/v1/policies/all", body).status == 404
 
 
-def test_an_empty_one_says_nothing(client, policy):
+def test_an_empty_policy_restricts_nothing(client, policy):
     p = policy("empty")
     assert (p["max_active_per_user"], p["on_exceed"], p["limits"]) == (None, "refuse", {})
     s = enter(client, policy="empty", idle_timeout_ms=12345)
@@ -84,7 +84,7 @@ def test_an_empty_one_says_nothing(client, policy):
     ({"name": "x", "limits": {"fuel": 1}}, "fuel"), ({"name": "x", "limits": {"pids": 1}}, "pids"),
     ({"name": "x", "limits": []}, "limits"), ({"name": "x", "tenant": ""}, "tenant"),
 ])
-def test_bad_ones_are_refused_by_name(client, body, words):
+def test_invalid_fields_are_named(client, body, words):
     answer = client.post("/v1/policies", body)
     assert answer.status == 400 and answer.code == "INVALID" and words in answer.json["error"]["message"], answer
     assert client.get("/v1/policies/x").status == 404
@@ -98,7 +98,7 @@ def test_a_bad_change_changes_nothing(client, policy):
     assert client.get("/v1/policies/kept").json["policy"] == p
 
 
-def test_a_name_is_taken_once_per_tenant(client, policy):
+def test_names_are_unique_per_tenant(client, policy):
     policy("one")
     assert client.post("/v1/policies", {"name": "one"}).code == "CONFLICT"
     assert client.post("/v1/policies", {"name": "one", "tenant": "acme"}).status == 201
@@ -108,7 +108,7 @@ def test_a_name_is_taken_once_per_tenant(client, policy):
     assert client.get("/v1/policies/one").status == 200
 
 
-def test_pages(client, policy):
+def test_policies_are_listed_in_pages(client, policy):
     for i in range(3):
         policy(f"p{i}")
     first = client.get("/v1/policies?limit=2").json
@@ -117,7 +117,7 @@ def test_pages(client, policy):
     assert client.get("/v1/policies?limit=3").json["next"] is None
 
 
-def test_who_may(client, lodged, policy):
+def test_scopes_and_tenants(client, lodged, policy):
     policy("mine")
     assert client.post("/v1/policies", {"name": "theirs", "tenant": "acme"}).status == 201
     key = client.post("/v1/keys", {"scope": "tenant", "tenant": "acme"}).json["secret"]
@@ -129,20 +129,20 @@ def test_who_may(client, lodged, policy):
     assert tenant.get("/v1/policies?tenant=default").status == 403
     assert tenant.get("/v1/policies/mine?tenant=default").status == 403
     assert user.get("/v1/policies").status == 403 and user.get("/v1/policies/theirs").status == 403
-    for who in (tenant, user):
-        assert who.post("/v1/policies", {"name": "x"}).status == 403
-        assert who.call("PATCH", "/v1/policies/theirs", {}).status == 403
-        assert who.delete("/v1/policies/theirs").status == 403
-    # a session is under its own tenant's
+    for caller in (tenant, user):
+        assert caller.post("/v1/policies", {"name": "x"}).status == 403
+        assert caller.call("PATCH", "/v1/policies/theirs", {}).status == 403
+        assert caller.delete("/v1/policies/theirs").status == 403
+    # a session uses the policies of its own tenant
     assert tenant.post("/v1/sessions", {"policy": "mine"}).status == 404
-    assert user.post("/v1/sessions", {"policy": "theirs"}).status == 403  # it is not the user's choice
+    assert user.post("/v1/sessions", {"policy": "theirs"}).status == 403  # users cannot choose a policy
     answer = tenant.post("/v1/sessions", {"policy": "theirs"})
     assert answer.status == 201 and answer.json["session"]["policy"] == "theirs"
     assert tenant.delete("/v1/sessions/" + answer.json["session"]["id"]).status == 200
     assert client.delete("/v1/policies/theirs?tenant=acme").status == 200
 
 
-# ---- how many ---------------------------------------------------------------------------------
+# ---- number of sessions -----------------------------------------------------------------------
 
 
 def test_one_per_user_refused(client, policy):
@@ -155,7 +155,7 @@ def test_one_per_user_refused(client, policy):
     enter(client, user="other", key="c", policy="one")
     assert client.post(f"/v1/sessions/{first['id']}/hibernate").status == 200
     second = enter(client, user="u", key="b", policy="one")
-    # whichever way the first is woken
+    # however the first is resumed
     run(client, first, 429)
     assert client.post(f"/v1/sessions/{first['id']}/resume").status == 429
     assert client.get(f"/v1/sessions/{first['id']}/files/x").status == 429
@@ -176,24 +176,24 @@ def test_one_per_user_replaced(client, policy):
         assert (state(client, first), state(client, second)) == ("active", "hibernated")
         run(client, second)
         assert (state(client, first), state(client, second)) == ("hibernated", "active")
-    # asking without waking takes nobody's place
+    # without a resume no sandbox is replaced
     assert client.post(f"/v1/sessions/{first['id']}/exec?resume=0", {"command": "true"}).status == 409
     assert state(client, second) == "active"
 
 
-def test_many_at_once_are_never_more(client, policy):
+def test_concurrent_resumes_stay_within_the_limit(client, policy):
     policy("two", max_active_per_user=2, on_exceed="replace")
     made = [enter(client, user="u", key=f"k{i}", policy="two") for i in range(4)]
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda i: client.post(f"/v1/sessions/{made[i % 4]['id']}/exec", {"command": "true"}).status,
                               range(24)))
-    # one whose place was taken under its command is told so
+    # a command whose sandbox was replaced gets an error
     assert set(found) <= {200, 409, 503}, found
     active = [s for s in client.get("/v1/sessions?user=u").json["sessions"] if s["state"] == "active"]
     assert len(active) <= 2
 
 
-def test_the_smaller_number_counts(client, policy):
+def test_the_smaller_limit_applies(client, policy):
     policy("two", max_active_per_user=2)
     enter(client, user="u", key="a", policy="two", max_active_per_user=1)
     enter(client, 429, user="u", key="b", policy="two", max_active_per_user=1)
@@ -201,13 +201,13 @@ def test_the_smaller_number_counts(client, policy):
     enter(client, 429, user="u", key="c", policy="two", max_active_per_user=9, on_exceed="replace")
 
 
-def test_who_is_counted_must_be_told(client, policy):
+def test_a_limit_per_user_requires_a_user(client, policy):
     policy("one", max_active_per_user=1)
     answer = enter(client, 400, key="a", policy="one")
     assert "user" in answer.json["error"]["message"]
 
 
-def test_a_fork_is_under_the_same(client, policy):
+def test_a_fork_has_the_same_policy(client, policy):
     policy("one", max_active_per_user=1)
     first = enter(client, user="u", key="a", policy="one")
     fork = client.post(f"/v1/sessions/{first['id']}/fork", {}).json["sessions"][0]
@@ -215,10 +215,10 @@ def test_a_fork_is_under_the_same(client, policy):
     run(client, fork, 429)
 
 
-# ---- how much ---------------------------------------------------------------------------------
+# ---- limits -----------------------------------------------------------------------------------
 
 
-def test_times_are_at_most_those_of_the_policy(client, policy):
+def test_timeouts_are_capped_by_the_policy(client, policy):
     policy("short", idle_timeout_ms=60000, max_lifetime_ms=120000)
     s = enter(client, key="a", policy="short")
     assert (s["idle_timeout_ms"], s["max_lifetime_ms"]) == (60000, 120000)
@@ -230,7 +230,7 @@ def test_times_are_at_most_those_of_the_policy(client, policy):
     assert (s["idle_timeout_ms"], s["max_lifetime_ms"]) == (60000, 50000)
 
 
-def test_limits_are_at_most_those_of_the_policy(client, policy):
+def test_limits_are_capped_by_the_policy(client, policy):
     policy("small", limits={"memory_bytes": 64 << 20, "pids": 20})
     s = enter(client, key="a", policy="small")
     assert s["limits"]["memory_bytes"] == 64 << 20
@@ -244,17 +244,17 @@ def test_limits_are_at_most_those_of_the_policy(client, policy):
     assert client.call("PATCH", "/v1/sessions/key:b", {"limits": {"memory_bytes": 65 << 20}}).status == 400
     answer = client.call("PATCH", "/v1/sessions/key:b", {"limits": {"memory_bytes": 48 << 20}})
     assert answer.json["session"]["limits"]["memory_bytes"] == 48 << 20
-    # another policy is for the next sandbox
+    # a changed policy applies to the next sandbox
     assert client.call("PATCH", "/v1/policies/small", {"limits": {"memory_bytes": 40 << 20}}).status == 200
     assert client.post("/v1/sessions/key:b/hibernate").status == 200
     s = enter(client, 200, key="b")
     assert s["limits"]["memory_bytes"] == 40 << 20
 
 
-# ---- who names it -----------------------------------------------------------------------------
+# ---- references -------------------------------------------------------------------------------
 
 
-def test_one_that_a_session_names_stays(client, policy):
+def test_a_policy_in_use_cannot_be_removed(client, policy):
     policy("used")
     s = enter(client, policy="used", asleep=True)
     assert client.get("/v1/policies/used").json["policy"]["sessions"] == 1
@@ -264,7 +264,7 @@ def test_one_that_a_session_names_stays(client, policy):
     assert client.delete("/v1/policies/used").status == 200
 
 
-def test_a_session_of_a_policy_that_is_not_there(client):
+def test_an_unknown_policy_is_refused(client):
     answer = enter(client, 404, key="never", policy="nosuch")
     assert "nosuch" in answer.json["error"]["message"]
     for bad in ("", 7, "x" * 64):
@@ -272,7 +272,7 @@ def test_a_session_of_a_policy_that_is_not_there(client):
     assert client.get("/v1/sessions/key:never").status == 404
 
 
-def test_a_template_brings_its_policy(client, lodged, policy):
+def test_a_template_sets_the_policy(client, lodged, policy):
     policy("one", max_active_per_user=1)
     policy("other")
     s = enter(client, key="source")
@@ -285,11 +285,11 @@ def test_a_template_brings_its_policy(client, lodged, policy):
         assert enter(client, user="u", key="a", template="ruled")["policy"] == "one"
         enter(client, 429, user="u", key="b", template="ruled")
         assert enter(client, user="u", key="b", template="ruled", policy="other")["policy"] == "other"
-        # who has no such policy cannot have the template without it
+        # a tenant without that policy cannot use the template
         key = client.post("/v1/keys", {"scope": "tenant", "tenant": "acme"}).json["secret"]
         answer = lodged.client(key).post("/v1/sessions", {"template": "ruled", "user": "u"})
         assert answer.status == 404 and "one" in answer.json["error"]["message"]
-        # an import is nobody's session
+        # the session of an import has no user
         data = client.get(f"/v1/snapshots/{snapshot}/archive").data
         answer = client.post("/v1/snapshots?template=ruled", data)
         assert answer.status == 201, answer
@@ -304,7 +304,7 @@ def test_a_template_brings_its_policy(client, lodged, policy):
         assert client.delete("/v1/templates/ruled").status == 200
 
 
-def test_what_was_made_survives_a_kill():
+def test_policies_survive_a_kill():
     d = Lodged()
     try:
         client = d.client()

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/api/projects, their fragments, and /api/teams: each row of the contract, who may, and what is
-refused in which words."""
+"""/api/projects, their fragments, and /api/teams: each row of the contract, permissions, and error messages."""
 import base64
 import contextlib
 import http.client
@@ -15,7 +14,7 @@ from people import TIME, User, refusal
 
 UNKNOWN_PROJECT = (404, "Project not found")
 DENIED = (403, "Access denied to this project")
-CALLS = [  # every call here, with what would be a good body
+CALLS = [  # every call, with a valid body
     ("POST", "/api/switch-project", {"projectId": "p"}),
     ("POST", "/api/cleanup-sandboxes", {}),
     ("GET", "/api/cleanup-sandboxes", None),
@@ -38,7 +37,7 @@ every_call = pytest.mark.parametrize("call", CALLS, ids=lambda c: f"{c[0]} {c[1]
 
 @pytest.fixture
 def app(lodged):
-    """An application with nothing in it yet."""
+    """An application with no objects yet."""
     name = f"t{next(TENANTS)}"
     _, client = lodged.new_key(tenant=name, scope="tenant")
     client.tenant = name
@@ -58,13 +57,13 @@ def bob(app):
 
 
 def token(app, user):
-    """The same user, with a token that is theirs."""
+    """The same user with a token of its own."""
     answer = app.post("/v1/keys", {"scope": "session", "user": user})
     assert answer.status == 201, answer
     return User(type(app)(app.host, app.port, answer.json["secret"]), user, named=False)
 
 
-# ---- the rows -----------------------------------------------------------------------------------
+# ---- the contract -------------------------------------------------------------------------------
 
 
 def test_post_projects(ann):
@@ -109,7 +108,7 @@ def test_delete_projects_id(ann, bob):
     assert refusal(ann.get("/api/projects/site")) == UNKNOWN_PROJECT
     assert refusal(ann.delete("/api/projects/site")) == UNKNOWN_PROJECT
     assert ann.look() == {"userId": "ann", "activeSandboxes": 0, "currentSandbox": None}
-    ann.project("site")  # a new one, with nothing of the first
+    ann.project("site")  # a new project, without the fragments of the first
     assert refusal(ann.get(f"/api/projects/site/fragments/{fragment}"))[0] == 404
 
 
@@ -190,21 +189,21 @@ def test_put_and_delete_teams_members(app, ann, bob):
     assert bob.get("/api/projects/site").status == 200
     listed = [(m["user"], m["role"]) for m in bob.get("/api/teams/blue/members").json["members"]]
     assert listed == [("ann", "OWNER"), ("bob", "VIEWER")]
-    gone = bob.delete("/api/teams/blue/members/bob")  # anybody may leave
+    gone = bob.delete("/api/teams/blue/members/bob")  # every member may leave
     assert gone.status == 200 and gone.json == {"team": "blue", "user": "bob", "role": "VIEWER"}
     assert refusal(bob.get("/api/projects/site")) == UNKNOWN_PROJECT
     assert bob.get("/api/teams/blue/members").json == {"members": []}
     assert refusal(ann.delete("/api/teams/blue/members/bob")) == (404, "bob is not in team blue")
 
 
-def test_the_application_itself_runs_its_teams(app, ann):
+def test_the_application_manages_teams(app, ann):
     assert app.put("/api/teams/new/members/ann", {"role": "OWNER"}).status == 200
     assert app.get("/api/teams/new/members").json["members"] == [
         {"team": "new", "user": "ann", "role": "OWNER"}]
     assert app.delete("/api/teams/new/members/ann").json["role"] == "OWNER"
 
 
-def test_roles_that_are_none(ann):
+def test_unknown_roles_are_refused(ann):
     ann.project("site", team="blue")
     for role in (None, "", "owner", "KING"):
         answer = ann.put("/api/teams/blue/members/bob", {"role": role})
@@ -212,7 +211,7 @@ def test_roles_that_are_none(ann):
     assert refusal(ann.put("/api/teams/blue/members/bob", {"role": 3}))[0] == 400
 
 
-# ---- who may what -------------------------------------------------------------------------------
+# ---- permissions --------------------------------------------------------------------------------
 
 MAY = {  # view, switch, save, delete
     "OWNER": (200, 200, 201, 200), "ADMIN": (200, 200, 201, 200), "MEMBER": (200, 200, 201, 403),
@@ -239,7 +238,7 @@ def test_roles(app, ann, bob, role):
             assert refusal(answer) == (DENIED if status == 403 else UNKNOWN_PROJECT)
 
 
-TEAM = {  # makes a member, makes an OWNER, removes the OWNER
+TEAM = {  # adds a member, adds an OWNER, removes the OWNER
     "OWNER": (200, 200, 200), "ADMIN": (200, 403, 403), "MEMBER": (403, 403, 403),
     "VIEWER": (403, 403, 403), None: (404, 404, 404)}
 
@@ -258,11 +257,11 @@ def test_roles_in_a_team(app, bob, role):
         assert a.status == 200 or refusal(a) == (a.status, texts[a.status])
 
 
-# ---- who acts -----------------------------------------------------------------------------------
+# ---- the acting user ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("call", OF_USERS, ids=lambda c: f"{c[0]} {c[1]}")
-def test_an_application_names_the_user(app, call):
+def test_an_application_must_name_the_user(app, call):
     for body in (call[2], {**call[2], "userId": None} if call[2] is not None else None):
         assert refusal(app.call(call[0], call[1], body)) == (400, f"userId: missing in the {'query' if call[2] is None else 'body'}")
     if call[2] is not None:
@@ -276,7 +275,7 @@ def test_an_application_names_the_user(app, call):
 
 
 @every_call
-def test_a_token_may_name_no_other(app, call):
+def test_a_token_cannot_name_another_user(app, call):
     ann = token(app, "ann")
     other, own = "?userId=bob", "?userId=ann"
     if call[2] is not None:
@@ -289,7 +288,7 @@ def test_a_token_may_name_no_other(app, call):
 
 
 @every_call
-def test_keys_that_are_for_something_else(lodged, app, call):
+def test_other_session_keys_are_refused(lodged, app, call):
     session = app.enter(asleep=True, user="ann")
     for body in ({"scope": "session"}, {"scope": f"session:{session}"}):
         secret = app.post("/v1/keys", body).json["secret"]
@@ -315,21 +314,21 @@ def test_a_token_implies_its_user(app, ann):
     assert stranger.client.get("/v1/sessions/" + result["session"]).status in (404, 410)
 
 
-def test_a_user_is_made_on_first_use(app, bob):
+def test_a_user_is_created_on_first_write(app, bob):
     assert app.get("/v1/users/bob").status == 404
     assert bob.get("/api/projects").json["projects"] == []
     assert bob.look() == {"userId": "bob", "activeSandboxes": 0, "currentSandbox": None}
-    assert app.get("/v1/users/bob").status == 404  # looking makes nobody
+    assert app.get("/v1/users/bob").status == 404  # reads do not create users
     bob.project("first")
     assert app.get("/v1/users/bob").json["user"]["id"] == "bob"
 
 
-def test_tenants_are_apart(lodged, app, ann):
+def test_tenants_are_isolated(lodged, app, ann):
     _, other = lodged.new_key(tenant=app.tenant + "x", scope="tenant")
     there = User(other, "ann")
-    for who, text in ((ann, "here"), (there, "there")):
-        who.project("same", team="team")
-        who.save("same", {"where": text}, id="same-too")
+    for user, text in ((ann, "here"), (there, "there")):
+        user.project("same", team="team")
+        user.save("same", {"where": text}, id="same-too")
     first, second = ann.switch("same"), there.switch("same")
     assert first["sandboxId"] != second["sandboxId"]
     assert (ann.here("cat where"), there.here("cat where")) == ("here", "there")
@@ -343,7 +342,7 @@ def test_tenants_are_apart(lodged, app, ann):
     assert ann.get("/api/projects/same").status == 200
 
 
-# ---- what is refused ----------------------------------------------------------------------------
+# ---- errors -------------------------------------------------------------------------------------
 
 
 @every_call
@@ -355,10 +354,10 @@ def test_without_a_key(lodged, app, call):
     assert refusal(answer)[0] == 401
 
 
-def test_what_is_wrong_is_told_in_order(lodged, app, ann, bob):
+def test_errors_are_reported_in_order(lodged, app, ann, bob):
     """401, then 400, then 403 or 404, then 409."""
     app.put("/api/teams/blue/members/bob", {"role": "VIEWER"})
-    # what is one's own goes to no team one is not in, nor where one only looks
+    # a project can only be added to a team in which the user may write
     for user in (ann, bob):
         assert refusal(user.post("/api/projects", {"name": "Mine", "team": "blue"})) == (404, "Team not found")
     app.put("/api/teams/blue/members/ann", {"role": "MEMBER"})
@@ -376,7 +375,7 @@ def test_what_is_wrong_is_told_in_order(lodged, app, ann, bob):
     assert refusal(answer) == (409, f"Fragment {fragment} does not belong to project site")
     where["fragmentId"] = "frg_none"
     assert refusal(ann.post("/api/switch-project", where)) == (404, "Fragment not found: frg_none")
-    # the same of fragments
+    # the same for fragments
     for user, project in ((ann, "none"), (bob, "site")):
         answer = user.post(f"/api/projects/{project}/fragments", {"files": {"/x": ""}})
         assert refusal(answer) == (400, "/x: path must be relative")
@@ -406,12 +405,12 @@ def test_a_bad_path_is_named(ann):
     assert ann.get("/api/projects/site/fragments").json["fragments"] == []
 
 
-def test_names_that_cannot_be(ann):
+def test_invalid_names_are_refused(ann):
     for field in ("id", "name", "team"):
         for value in ("x" * 300, "a\nb", "a\x7f"):
             answer = ann.post("/api/projects", {"name": "n", field: value})
             assert refusal(answer)[0] == 400 and refusal(answer)[1].startswith(field + ":"), answer
-    for field in ("id", "team"):  # they stand in paths
+    for field in ("id", "team"):  # these are parts of URLs
         for value in ("a/b", ".", ".."):
             answer = ann.post("/api/projects", {"name": "n", field: value})
             assert refusal(answer) == (400, f'{field}: must not contain a slash nor be "." or ".."')
@@ -424,7 +423,7 @@ def test_names_that_cannot_be(ann):
     assert ann.get("/api/projects/" + quote(odd)).json["id"] == odd
 
 
-def test_one_of_three(ann):
+def test_exactly_one_source_of_files(ann):
     ann.project("site")
     for body in ({}, {"files": None}, {"fromSandbox": False}, {"files": {}, "fromSandbox": True},
                  {"files": {}, "snapshotId": "snp_x"}):
@@ -433,7 +432,7 @@ def test_one_of_three(ann):
 
 
 @every_call
-def test_what_is_no_object(app, call):
+def test_malformed_bodies_are_refused(app, call):
     if call[2] is None:
         return
     for body in (b"[]", b"{", b'{"a":1,"a":2}', b"\xff", b"[" * 1000):
@@ -443,14 +442,14 @@ def test_what_is_no_object(app, call):
     assert refusal(answer)[0] == 415
 
 
-def test_a_field_nobody_knows_is_passed_over(ann):
+def test_unknown_fields_are_ignored(ann):
     assert ann.post("/api/projects", {"name": "x", "colour": "red"}).status == 201
 
 
 # ---- bounds -------------------------------------------------------------------------------------
 
 
-def test_content_comes_in_three_ways(ann):
+def test_the_three_encodings_of_content(ann):
     ann.project("site")
     raw = bytes(range(256))
     coded = base64.b64encode(raw).decode()
@@ -466,7 +465,7 @@ def test_too_many_files_and_bytes(ann):
     at = "/api/projects/site/fragments"
     answer = ann.post(at, {"files": {str(i): "" for i in range(10001)}})
     assert refusal(answer) == (413, "files: 10001 exceed the maximum of 10000")
-    answer = ann.post(at, {"files": {}, "other": [0] * 600000})  # 1.2 MB of almost nothing
+    answer = ann.post(at, {"files": {}, "other": [0] * 600000})  # many values in 1.2 MB
     assert refusal(answer) == (413, "body: more than 65536 values")
     connection = http.client.HTTPConnection(ann.client.host, ann.client.port, timeout=60)
     with contextlib.closing(connection):
@@ -480,7 +479,7 @@ def test_too_many_files_and_bytes(ann):
     assert ann.get(at).json["fragments"] == []
 
 
-def test_a_large_fragment_comes_back_as_it_was(ann):
+def test_a_large_fragment_is_stored_unchanged(ann):
     ann.project("site")
     raw = bytes(range(256)) * (16 << 10)
     files = {"big": "__BASE64__" + base64.b64encode(raw).decode(), "lines": "0123456\n" * (1 << 19)}
@@ -491,7 +490,7 @@ def test_a_large_fragment_comes_back_as_it_was(ann):
 
 
 def begin_upload(client, path):
-    """A large body of which nothing comes yet."""
+    """Start a request with a large body, of which nothing is sent yet."""
     connection = http.client.HTTPConnection(client.host, client.port, timeout=60)
     connection.putrequest("POST", path)
     for name, value in (("Authorization", f"Bearer {client.key}"), ("Content-Type", "application/json"),
@@ -501,8 +500,8 @@ def begin_upload(client, path):
     return connection
 
 
-def test_large_bodies_wait_for_their_turn(lodged, app, ann):
-    """Two of one tenant at once; another tenant's are not held up by them."""
+def test_large_bodies_are_queued_per_tenant(lodged, app, ann):
+    """Two of one tenant at a time; other tenants are not delayed."""
     ann.project("site")
     at = "/api/projects/site/fragments"
     _, other = lodged.new_key(tenant=app.tenant + "y", scope="tenant")
@@ -514,7 +513,7 @@ def test_large_bodies_wait_for_their_turn(lodged, app, ann):
         wait_for(lambda: False, seconds=1)  # until they are being read
         third = threading.Thread(target=lambda: done.append(ann.post(at, {"files": {"x": "y" * (2 << 20)}})))
         third.start()
-        assert ann.save("site", {"small": "1"})  # needs no place
+        assert ann.save("site", {"small": "1"})  # small bodies are not queued
         assert stranger.save("site", {"x": "y" * (2 << 20)})
         assert not done
         slow.pop().close()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands in README.md, docs and the guides work as they are pasted, and every block there is run by some test.
+"""The commands in README.md, docs and the guides work when pasted, and some test runs every block of code there.
 
-Those of the mark `<!-- run -->` are run here: a page's in order, in one bash, so that variables stay. No command of a block may
-fail. The shell has what a reader has who followed the page so far: a checkout with its build, `lodge` in the PATH, and a
-lodged that made its own key, with another data directory and port than the usual ones."""
+The blocks marked `<!-- run -->` run here: those of a page in order in one bash, so that variables persist. No command may
+fail. The shell has what a reader of the page has at that point: a checkout with its build, `lodge` in the PATH, and a
+lodged that created its own key, but with another data directory and port than the defaults."""
 import os
 import re
 import shlex
@@ -19,7 +19,7 @@ from client import BUILD, SOURCE, Client, Lodged
 USUAL = re.compile(r"\b(127\.0\.0\.1|localhost):7070\b")
 USUAL_DATA = re.compile(r"/var/lib/lodge\b")
 SECONDS = 120
-# each block by eval, as if pasted; what fails in it is told with its line
+# Evaluate each block as if pasted; report the first failing command of a block.
 RUNNER = """
 trap 'failed="${failed:-$BASH_COMMAND}"' ERR
 for block in "$@"; do
@@ -34,7 +34,7 @@ done
 
 
 class Local(Lodged):
-    """As `./dev run` starts it: with a key that it made, and a socket beside it."""
+    """A lodged as `./dev run` starts it: with a key that it created, and a socket."""
 
     def start(self):
         env = {k: v for k, v in os.environ.items() if not k.startswith("LODGE_")}
@@ -63,7 +63,7 @@ def lodged():
 
 @pytest.fixture
 def home():
-    """For what needs no service."""
+    """A data directory for commands that need no service."""
     path = tempfile.mkdtemp(prefix="lodge-http-")
     yield path
     st = os.stat(path)
@@ -73,7 +73,7 @@ def home():
 
 @pytest.fixture
 def paste(lodged, home, tmp_path):
-    """Runs commands one after the other, in a checkout."""
+    """Runs blocks one after the other, in a checkout."""
     os.symlink(BUILD, tmp_path / "build")
     for name in ("src", "include", "docs"):
         shutil.copytree(os.path.join(SOURCE, name), tmp_path / name)
@@ -92,7 +92,7 @@ def paste(lodged, home, tmp_path):
 
 
 @pytest.mark.parametrize("page", [p for p in pages.PAGES if pages.blocks("", p)])
-def test_page(paste, page):
+def test_commands_of_a_page(paste, page):
     done = paste(pages.blocks("", page))
     assert done.returncode == 0, done.stdout.decode(errors="replace")[-6000:]
 
@@ -117,7 +117,7 @@ class Step:
 
 
 def replay(paste, text):
-    """Runs a transcript; returns it with the real output."""
+    """Run a transcript; return it with the real output."""
     commands = [c for c, _ in steps(text)]
     done = paste([Step(f"printf '%s' {shlex.quote('$ ' + c)}; {c}") for c in commands])
     assert done.returncode == 0, done.stdout.decode(errors="replace")
@@ -125,7 +125,7 @@ def replay(paste, text):
 
 
 @pytest.mark.parametrize("page", sorted({b.page for b in pages.blocks("transcript")}))
-def test_transcript(paste, page):
+def test_output_of_a_transcript(paste, page):
     text = "".join(b.text for b in pages.blocks("transcript", page))
     try:
         assert ID.sub("ID", replay(paste, text)) == ID.sub("ID", text)
@@ -134,18 +134,18 @@ def test_transcript(paste, page):
             paste([Step(f"lodge rm {key} --yes")])
 
 
-def test_transcript_with_other_output(paste):
+def test_other_output_is_noticed(paste):
     assert replay(paste, "$ lodge --version\nno such version\n") != "$ lodge --version\nno such version\n"
 
 
 def words(picture):
-    """The text of the picture without what differs in every run: IDs, ages, sizes, and columns that are as wide as they are."""
+    """The text of the picture without what differs in every run: IDs, ages, sizes and column widths."""
     lines = re.findall(r"<text [^>]*>(.*)</text>", picture)
     lines = [re.sub(r"\b[0-9.]+[smKMG](\s|$)", "N ", ID.sub("ID", re.sub(r"<[^>]*>", "", line))).split() for line in lines]
     return [line for line in lines if line]
 
 
-def test_the_picture_shows_what_happens():
+def test_the_picture_is_up_to_date():
     with open(os.path.join(SOURCE, "docs/terminal.svg"), encoding="utf-8") as f:
         text = f.read()
     done = subprocess.run([os.path.join(SOURCE, "tools/picture"), BUILD], stdout=subprocess.PIPE, text=True, timeout=SECONDS,
@@ -171,7 +171,7 @@ def test_the_readme_is_short():
     assert os.path.getsize(os.path.join(SOURCE, "README.md")) <= 9000
 
 
-def test_who_runs_them_knows_the_mark():
+def test_every_mark_is_used_by_its_test():
     for where, (infos, test) in pages.RUN_BY.items():
         with open(os.path.join(SOURCE, test), encoding="utf-8") as f:
             text = f.read()
@@ -198,25 +198,25 @@ false
 """
 
 
-def test_example_that_works(paste):
+def test_a_working_example_passes(paste):
     done = paste(pages.parse(EXAMPLE)[:2])
     assert done.returncode == 0 and re.search(rb"^key +readme$", done.stdout, re.M), done.stdout
 
 
-def test_example_that_does_not_work(paste):
+def test_a_failing_example_fails(paste):
     done = paste(pages.parse(EXAMPLE.replace("show $id", "show no"))[:2])
     assert done.returncode == 1 and b"failed: lodge show no" in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("was, becomes, said", [
-    ("<!-- run -->", "<!-- run: nowhere -->", "nobody runs such"),
-    ("```sh\nlodge", "```\nlodge", "nobody runs such"),
-    ("```sh\nlodge", "```text\nlodge", "nobody runs such"),
-    ("```text", "```", "nothing says who"),
-    ("```text", "```sh", "nothing says who"),
-    ("and", "<!-- /run -->\nand\n<!-- run: c -->\n```python\n```", "nobody runs such"),
+    ("<!-- run -->", "<!-- run: nowhere -->", "no test runs blocks of this kind"),
+    ("```sh\nlodge", "```\nlodge", "no test runs blocks of this kind"),
+    ("```sh\nlodge", "```text\nlodge", "no test runs blocks of this kind"),
+    ("```text", "```", "no mark says which test"),
+    ("```text", "```sh", "no mark says which test"),
+    ("and", "<!-- /run -->\nand\n<!-- run: c -->\n```python\n```", "no test runs blocks of this kind"),
 ])
-def test_what_nobody_would_run_is_told(was, becomes, said):
+def test_blocks_that_no_test_runs_are_reported(was, becomes, said):
     assert not list(pages.complaints(pages.parse(EXAMPLE)))
     assert all(said in c for c in [*pages.complaints(pages.parse(EXAMPLE.replace(was, becomes)))] or [""])
 
@@ -224,6 +224,6 @@ def test_what_nobody_would_run_is_told(was, becomes, said):
 @pytest.mark.parametrize("was, becomes", [
     ("<!-- /run -->", ""), ("<!-- run -->", ""), ("and", "<!-- run -->"), ("and", "  ```sh\n  false\n  ```"),
     ("and", "~~~\n~~~"), ("<!-- run -->", "here: <!-- run -->"), ("```text\nfalse\n```", "```text\nfalse\n")])
-def test_what_cannot_be_told_apart_is_refused(was, becomes):
+def test_malformed_pages_are_refused(was, becomes):
     with pytest.raises(AssertionError):
         pages.parse(EXAMPLE.replace(was, becomes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lodged that is killed or ended, and the next one: what was promised is kept."""
+"""A lodged that is killed or stopped, and the next one: nothing acknowledged is lost."""
 import base64
 import contextlib
 import hashlib
@@ -20,7 +20,7 @@ from client import Lodged, is_alive, name_of, wait_for
 from machine import descendants
 
 SLOW = bool(os.environ.get("LODGE_SLOW"))
-LOST = (OSError, http.client.HTTPException)  # what a caller sees of a lodged that dies
+LOST = (OSError, http.client.HTTPException)  # what a client sees when lodged dies
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def remove(client, *ids):
 
 
 class Command:
-    """Prints numbered lines for a while. `got` is what its reader has, in order, without a gap."""
+    """Prints numbered lines for a while. `got` is what its reader received, in order and without gaps."""
     much = 50_000_000 if SLOW else 10_000_000
 
     def __init__(self, at, n, wild, steps=10):
@@ -99,7 +99,7 @@ class Command:
                 self.event(name, json.loads(rest))
 
     def stream(self, client):
-        """Until the end of it, or of lodged."""
+        """Read until the stream ends or lodged dies."""
         frames = self.n % 2
         accept = "text/event-stream" if frames else "application/x-ndjson"
         with contextlib.suppress(*LOST):
@@ -114,7 +114,7 @@ class Command:
         self.path = f"{self.at}/execs/{answer.json['exec_id']}"
 
     def poll(self, client):
-        """By offset, from where it stands."""
+        """Continue by offset."""
         done = False
         while not done:
             o = client.get(f"{self.path}/output?encoding=base64&wait_ms=5000&stdout_offset={len(self.got[0])}"
@@ -145,8 +145,7 @@ def fields(client, ids, *names):
 
 @pytest.mark.parametrize("round_", range(3 if SLOW else 1))
 def test_killed_with_commands_and_streams(lodged, round_):
-    """Many commands, some as a stream, some with a reader by offset, some with none: no byte is
-    missed or comes twice."""
+    """Many commands, some streamed, some read by offset, some without a reader: no byte is missing or repeated."""
     chance = random.Random()
     seed = int(os.environ.get("LODGE_SEED", chance.randrange(1 << 30))) + round_
     chance.seed(seed)
@@ -196,8 +195,8 @@ def test_killed_with_commands_and_streams(lodged, round_):
     remove(client, *ids)
 
 
-def test_a_stream_goes_on_by_its_key(lodged):
-    """Who asks for the same again as a stream has all of it from the beginning."""
+def test_a_stream_is_repeated_by_its_idempotency_key(lodged):
+    """The same request gets the whole output again, from the beginning."""
     client = lodged.client()
     i = client.enter()
     assert client.call("PUT", f"/v1/sessions/{i}/files/go", b"").status == 201
@@ -215,7 +214,7 @@ def test_a_stream_goes_on_by_its_key(lodged):
     remove(client, i)
 
 
-def test_input_of_a_command_after_a_kill(lodged):
+def test_input_reaches_a_command_after_a_kill(lodged):
     client = lodged.client()
     i = client.enter()
     answer = client.post(f"/v1/sessions/{i}/exec", {"command": "while read x; do echo got $x; done",
@@ -229,8 +228,8 @@ def test_input_of_a_command_after_a_kill(lodged):
     remove(client, i)
 
 
-def test_deadlines_hold_without_lodged(lodged):
-    """lodge-init keeps the time of a command, and the next lodged that of a session."""
+def test_deadlines_are_enforced_without_lodged(lodged):
+    """lodge-init enforces the timeout of a command, and the next lodged that of a session."""
     client = lodged.client()
     i = client.enter()
     short = client.enter(idle_timeout_ms=1000, on_idle="destroy")
@@ -255,11 +254,11 @@ def test_deadlines_hold_without_lodged(lodged):
     remove(client, i)
 
 
-# ---- work under way ---------------------------------------------------------------------------
+# ---- kills during work ------------------------------------------------------------------------
 
 
 class Work(threading.Thread):
-    """Does one kind of thing in one session, over and over, and notes what was acknowledged."""
+    """Repeats one kind of operation in one session, and records what was acknowledged."""
 
     def __init__(self, client, name):
         super().__init__()
@@ -286,7 +285,7 @@ class Work(threading.Thread):
     def bytes_of(self, n):
         return hashlib.sha256(f"{self.id}-{n}".encode()).digest() * (1 + n * 7919 % 20_000)
 
-    def generation_is_kept(self, client):
+    def check_generation(self, client):
         s = client.get(self.at).json["session"]
         assert s["generation"] >= self.generation, s
         return s
@@ -304,7 +303,7 @@ class Writes(Work):
             last[n % 20] = n
         for slot, n in last.items():
             got = client.get(f"{self.at}/files/d/f{slot}").data
-            # the one that was under way may have come to its end unheard
+            # the last write may have succeeded without a response
             assert got in (self.bytes_of(n), self.bytes_of(self.tried[-1])), (self.name, slot, len(got))
         names = {e["name"] for e in client.get(self.at + "/files/d?list").json["entries"]}
         assert names <= {f"f{n % 20}" for n in self.tried}, names
@@ -360,7 +359,7 @@ class Forks(Work):
             assert client.get(f"/v1/sessions/{i}/files/state").data == str(n).encode()
 
 
-class Sleeps(Work):
+class Hibernates(Work):
     def step(self, n):
         self.call("PUT", f"{self.at}/files/state", str(n).encode())
         self.acked.append(n)
@@ -373,7 +372,7 @@ class Sleeps(Work):
         assert got in (str(self.acked[-1]).encode(), str(self.acked[-1] + 1).encode())
 
 
-class Lives(Work):
+class Lifetimes(Work):
     def step(self, n):
         self.acked.append(self.client.enter(key=f"{self.id}-live", metadata={"n": str(n)}))
         self.call("DELETE", "/v1/sessions/" + self.acked[-1])
@@ -383,8 +382,8 @@ class Lives(Work):
         assert client.get("/v1/sessions/" + self.acked[-1]).status in (200, 410)
 
 
-def strange(home):
-    """What is left without any session."""
+def unexpected_files(home):
+    """Files that remain when there is no session."""
     known = ("lodge.db", "lodge.db-wal", "lodge.db-shm", "lodge.db-reserve", "lodge.db.owner", "logs", "keeper",
              "volume.btrfs", "volume.lock")
     return [n for n in os.listdir(home) + os.listdir(home + "/keeper")
@@ -392,15 +391,15 @@ def strange(home):
 
 
 @pytest.mark.parametrize("round_", range(3 if SLOW else 1))
-def test_killed_at_work(lodged, round_):
-    """What was acknowledged is there, what was not is there wholly or not at all."""
+def test_killed_during_operations(lodged, round_):
+    """Acknowledged operations took effect; others took effect completely or not at all."""
     chance = random.Random()
     seed = int(os.environ.get("LODGE_SEED", chance.randrange(1 << 30))) + round_
     chance.seed(seed)
     print("LODGE_SEED", seed)
     client = lodged.client()
     client.enter(key="warm")
-    work = [kind(client, kind.__name__) for kind in (Writes, Writes, Archives, Snapshots, Forks, Sleeps, Lives)]
+    work = [kind(client, kind.__name__) for kind in (Writes, Writes, Archives, Snapshots, Forks, Hibernates, Lifetimes)]
     for w in work:
         w.start()
     assert wait_for(lambda: all(len(w.acked) > 1 or w.trouble for w in work), 60)
@@ -412,19 +411,19 @@ def test_killed_at_work(lodged, round_):
     client = lodged.client()
     for w in work:
         assert w.trouble is None, (w.name, w.trouble)
-        w.generation_is_kept(client)
+        w.check_generation(client)
         w.check(client)
     print({w.name: len(w.acked) for w in work})
     while left := client.get("/v1/sessions").json["sessions"]:
         remove(client, *(s["id"] for s in left))
-    assert wait_for(lambda: not strange(lodged.home)), strange(lodged.home)
+    assert wait_for(lambda: not unexpected_files(lodged.home)), unexpected_files(lodged.home)
 
 
-# ---- an end in order --------------------------------------------------------------------------
+# ---- orderly shutdown -------------------------------------------------------------------------
 
 
-def call_beside(*args, **kw):
-    """What came of it, when its thread has ended: an answer or what went wrong."""
+def call_in_thread(*args, **kw):
+    """Call in a thread, which stores the response or the error in `got`."""
     class Call(threading.Thread):
         got = None
 
@@ -440,7 +439,7 @@ def call_beside(*args, **kw):
 
 
 def end(lodged, *signals):
-    """Its status; the time of a drain and more is too long."""
+    """Send the signals; return the exit status. A drain must not take this long."""
     for s in signals:
         lodged.process.send_signal(s)
         time.sleep(.3)
@@ -452,15 +451,15 @@ def running(client, at):
     return [x for x in client.get(at + "/execs?limit=100").json["execs"] if x["state"] == "running"]
 
 
-def test_requests_under_way_end(lodged):
+def test_a_shutdown_lets_requests_finish(lodged):
     client = lodged.client()
     i = client.enter()
     at = "/v1/sessions/" + i
     c = Command(at, 3, time.time_ns(), steps=4)
     assert client.call("PUT", at + "/files/go", b"").status == 201
-    waited = call_beside(client.post, at + "/exec", {"command": "sleep 1; echo done"})
-    streamed = call_beside(c.stream, client)
-    long = call_beside(client.get, "/v1/events", headers={"Accept": "text/event-stream"})
+    waited = call_in_thread(client.post, at + "/exec", {"command": "sleep 1; echo done"})
+    streamed = call_in_thread(c.stream, client)
+    long = call_in_thread(client.get, "/v1/events", headers={"Accept": "text/event-stream"})
     idle = http.client.HTTPConnection(client.host, client.port, timeout=60)
     idle.request("GET", "/health")
     idle.getresponse().read()
@@ -469,7 +468,7 @@ def test_requests_under_way_end(lodged):
     assert wait_for(lambda: "shutting down" in lodged.log())
     with pytest.raises(LOST):
         client.get("/health")
-    with contextlib.suppress(*LOST):  # either closed already or told
+    with contextlib.suppress(*LOST):  # closed already, or gets an error
         idle.request("GET", "/health")
         assert idle.getresponse().status == 503
     idle.close()
@@ -487,15 +486,15 @@ def test_requests_under_way_end(lodged):
     remove(client, i)
 
 
-def test_streams_beyond_the_limit_are_cut_and_go_on(lodged):
-    """Without the last event nobody takes it for whole."""
+def test_streams_longer_than_the_drain_are_cut_and_can_continue(lodged):
+    """The missing last event shows that the stream is incomplete."""
     client = lodged.client()
     i = client.enter()
     at = "/v1/sessions/" + i
     commands = [Command(at, n, time.time_ns(), steps=24) for n in (3, 6)]
     assert client.call("PUT", at + "/files/go", b"").status == 201
-    threads = [call_beside(c.stream, client) for c in commands]
-    waited = call_beside(client.post, at + "/exec", {"command": "sleep 5; echo late", "idempotency_key": "late"})
+    threads = [call_in_thread(c.stream, client) for c in commands]
+    waited = call_in_thread(client.post, at + "/exec", {"command": "sleep 5; echo late", "idempotency_key": "late"})
     assert wait_for(lambda: len(running(client, at)) == 3 and all(c.path for c in commands))
     status = end(lodged, signal.SIGTERM)
     for t in [*threads, waited]:
@@ -517,7 +516,7 @@ def test_a_second_signal_ends_at_once():
     try:
         client = d.client()
         at = "/v1/sessions/" + client.enter(key="x")
-        waited = call_beside(client.post, at + "/exec", {"command": "sleep 600", "timeout_ms": 0})
+        waited = call_in_thread(client.post, at + "/exec", {"command": "sleep 600", "timeout_ms": 0})
         assert wait_for(lambda: running(client, at))
         status = end(d, signal.SIGTERM, signal.SIGTERM)
         waited.join(60)
@@ -529,25 +528,25 @@ def test_a_second_signal_ends_at_once():
 
 
 @pytest.mark.parametrize("how", ("waited for", "stream", "background", "later", "upload", "watch"))
-def test_nothing_keeps_it(lodged, how):
-    """A command that takes no input, a caller that sends none: neither holds up the end."""
+def test_stalled_input_does_not_delay_the_shutdown(lodged, how):
+    """Neither a command that does not read its input nor a client that sends none."""
     client = lodged.client()
     i = client.enter()
     at = "/v1/sessions/" + i
     body = {"command": "sleep 600", "timeout_ms": 0, "stdin": "x" * 500_000}
     if how == "waited for":
-        t = call_beside(client.post, at + "/exec", body)
+        t = call_in_thread(client.post, at + "/exec", body)
     elif how == "stream":
-        t = call_beside(client.post, at + "/exec", body, headers={"Accept": "application/x-ndjson"})
+        t = call_in_thread(client.post, at + "/exec", body, headers={"Accept": "application/x-ndjson"})
     elif how == "background":
-        t = call_beside(client.post, at + "/exec", dict(body, background=True))
+        t = call_in_thread(client.post, at + "/exec", dict(body, background=True))
     elif how == "later":
         x = client.post(at + "/exec", {"command": "sleep 600", "timeout_ms": 0, "background": True})
-        t = call_beside(client.post, f"{at}/execs/{x.json['exec_id']}/stdin", b"x" * 500_000)
+        t = call_in_thread(client.post, f"{at}/execs/{x.json['exec_id']}/stdin", b"x" * 500_000)
     elif how == "upload":
-        t = call_beside(upload_slowly, client, at + "/files/half")
+        t = call_in_thread(upload_slowly, client, at + "/files/half")
     else:
-        t = call_beside(client.get, at + "/watch?path=.", headers={"Accept": "text/event-stream"})
+        t = call_in_thread(client.get, at + "/watch?path=.", headers={"Accept": "text/event-stream"})
     if how in ("upload", "watch"):
         time.sleep(.5)
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev run: what it prints works as pasted. The other of the two commands of a checkout is what runs these tests."""
+"""./dev run: the commands it prints work when pasted. The other command of a checkout, ./dev test, runs these tests."""
 import os
 import re
 import signal
@@ -13,12 +13,12 @@ from machine import remove_home
 READY = "Ctrl-C stops the service"
 
 
-def test_the_two_commands():
+def test_the_documented_commands_of_a_checkout():
     block, = pages.blocks("dev")
     assert [line.split("#")[0].split() for line in block.text.splitlines()] == [["./dev", "run"], ["./dev", "test"]]
 
 
-def test_the_commands_it_prints_work_as_pasted():
+def test_the_printed_commands_work():
     home = tempfile.mkdtemp(prefix="lodge-http-")
     env = {k: v for k, v in os.environ.items() if not k.startswith("LODGE_")}
     env.update(LODGE_BUILD=BUILD, LODGE_DATA=home)
@@ -39,7 +39,7 @@ def test_the_commands_it_prints_work_as_pasted():
         assert answers[2] == "hello\n"
         lodge = re.search(r"^  export .*\n((?:  lodge .*\n)+)", said, re.M)
         assert [line.split()[1] for line in lodge[1].splitlines()] == ["new", "exec", "cp", "enter"], said
-        script = re.sub(r"^  lodge enter.*$", "", lodge[0], flags=re.M)  # needs a terminal: tests/cli has one
+        script = re.sub(r"^  lodge enter.*$", "", lodge[0], flags=re.M)  # needs a terminal; see tests/cli
         done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=True, env={**env, "HOME": home})
         assert done.stdout.startswith("ses_") and "uid=1000" in done.stdout and done.stdout.endswith("hello\n"), done
         host, port = re.search(r"http://([0-9.]+):([0-9]+)", said).groups()

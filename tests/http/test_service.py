@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lodged as a service: how it starts, what it is told, what it says and how it ends."""
+"""lodged as a service: its start, settings, log and end."""
 import contextlib
 import json
 import os
@@ -27,7 +27,7 @@ def home():
 
 @pytest.fixture
 def daemon(home):
-    """daemon(arguments) is started, and ended with the test."""
+    """daemon(arguments) starts one, which ends with the test."""
     made = []
 
     def start(*args, **kw):
@@ -40,7 +40,7 @@ def daemon(home):
 
 
 def children():
-    """Who was left to us: nobody, when a lodged has ended that had no sandboxes."""
+    """Processes that remain; none, after a lodged without sandboxes has exited."""
     return [pid for home in Home.made for pid in with_words(home, "lodged", "lodge-keeper")]
 
 
@@ -60,12 +60,12 @@ def test_one_line_for_each_address(home, daemon):
 
 
 def test_default_addresses(home, daemon):
-    """The second one at least is nobody else's."""
+    """The socket in the data directory is always free, the port may not be."""
     d = daemon(listen=())
     first = d.process.stdout.readline().decode()
     if not first:
         assert "127.0.0.1:7070" in d.ends()[1]
-        pytest.skip("somebody has port 7070")
+        pytest.skip("port 7070 is in use")
     assert first == "lodged: listening on http://127.0.0.1:7070\n"
     assert d.addresses() == [f"unix:{home}/lodge.sock"]
     assert d.close() == 0
@@ -77,7 +77,7 @@ def test_notify(home, daemon, abstract):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind("\0" + name if abstract else name)
         if not abstract:
-            os.chmod(name, 0o777)  # as the one of systemd is
+            os.chmod(name, 0o777)  # like that of systemd
         s.settimeout(60)
         d = daemon(env={"NOTIFY_SOCKET": "@" + name if abstract else name})
         assert s.recv(100) == b"READY=1"
@@ -87,7 +87,7 @@ def test_notify(home, daemon, abstract):
         assert d.ends()[0] == 0
 
 
-def test_nobody_to_notify(daemon):
+def test_an_unusable_notify_socket_is_ignored(daemon):
     for name in ("/nowhere/at/all", "relative", "@", "/" + "x" * 200):
         d = daemon(env={"NOTIFY_SOCKET": name})
         assert d.client().get("/health").status == 200
@@ -128,7 +128,7 @@ def test_log_is_text_on_a_terminal(home):
     assert messages[3] == "Terminated: shutting down, waiting for open requests" and len(messages) == 4
 
 
-def test_log_is_json_on_a_terminal_if_asked_for(home):
+def test_log_is_json_on_a_terminal_if_requested(home):
     lines = lines_on_terminal(home, "--log-format", "json")
     assert f"lodged: listening on unix:{home}/s" in lines
     events = [json.loads(line) for line in lines if not line.startswith("lodged: ")]
@@ -142,7 +142,7 @@ def test_log_is_json_off_a_terminal(daemon):
     assert all(json.loads(line)["level"] for line in d.said.splitlines())
 
 
-def test_log_is_text_if_asked_for(daemon):
+def test_log_is_text_if_requested(daemon):
     d = daemon("--log-format", "text")
     assert d.client().get("/health").status == 200
     d.says("info  GET /health 200, ")
@@ -152,7 +152,7 @@ def test_log_is_text_if_asked_for(daemon):
 # ---- the first key ----------------------------------------------------------------------------
 
 
-def test_first_key(home, daemon):
+def test_a_first_key_is_created(home, daemon):
     path = home + "/admin.key"
     d = daemon(key=None)
     address = d.addresses()[0]
@@ -174,12 +174,12 @@ def test_first_key(home, daemon):
     assert d.close() == 0
 
 
-def test_given_key(home, daemon):
+def test_a_given_key_is_not_stored(home, daemon):
     d = daemon()
     client = d.client()
     assert client.get("/v1/keys").status == 200
     assert not os.path.exists(home + "/admin.key")
-    # nobody it started knows it
+    # it is not passed on to child processes
     for pid in children():
         if pid != d.process.pid:
             with open(f"/proc/{pid}/environ", "rb") as f:
@@ -191,7 +191,7 @@ def test_given_key(home, daemon):
     assert d.client(address, other).get("/v1/keys").status == 200
     assert d.client(address).get("/v1/keys").status == 401
     assert d.close() == 0
-    d = daemon(key=None)  # none: one is made
+    d = daemon(key=None)  # without a key one is created
     address = d.addresses()[0]
     assert d.client(address, other).get("/v1/keys").status == 401
     with open(home + "/admin.key", encoding="ascii") as f:
@@ -203,11 +203,11 @@ def test_given_key(home, daemon):
 
 
 def names():
-    """Every setting, as the manual has them."""
+    """Every setting listed in the manual."""
     with open(os.path.join(SOURCE, "man", "lodged.conf.5.scd"), encoding="utf-8") as f:
         heads = [line for line in f if line.startswith("*")]
     found = [n.replace("\\", "") for line in heads for n in re.findall(r"\*([a-z\\_]+)\*", line)]
-    return [n for n in found if n != "lodged"]  # the other manual
+    return [n for n in found if n != "lodged"]  # a reference to the other manual page
 
 
 WRONG = {"listen": "7070", "log_level": "loud", "log_format": "xml", "socket_mode": "rw", "api_key": "short"}
@@ -232,7 +232,7 @@ def refused(*args, **env):
 
 def test_every_setting_is_in_the_manual():
     with open(os.path.join(SOURCE, "src", "lodged", "config.c"), encoding="utf-8") as f:
-        assert sorted(re.findall(r"SETTING\((\w+), [A-Z]+\),", f.read())) == sorted(names())
+        assert sorted(re.findall(r"SETTING\((\w+), \w+, \w+\),", f.read())) == sorted(names())
 
 
 def test_settings_of_a_file_and_of_the_environment(home, daemon):
@@ -250,7 +250,7 @@ def test_settings_of_a_file_and_of_the_environment(home, daemon):
 
 
 @pytest.mark.parametrize("name", [n for n in names() if n not in NO_WRONG])
-def test_wrong_value(home, name):
+def test_an_invalid_value_names_its_source(home, name):
     wrong = WRONG.get(name, "-1x")
     conf = home + "/lodged.conf"
     with open(conf, "w", encoding="ascii") as f:
@@ -279,7 +279,7 @@ def test_wrong_value(home, name):
     ("tls_cert = /nowhere.pem", "tls_key"),
     ("api_key = with a blank in the middle", "api_key"),
 ])
-def test_wrong_file(home, text, word):
+def test_an_invalid_file_is_refused(home, text, word):
     conf = home + "/lodged.conf"
     with open(conf, "w", encoding="ascii") as f:
         f.write(text + "\n")
@@ -298,14 +298,14 @@ def test_wrong_file(home, text, word):
     (("--config", "/"), "/"),
     (("more",), "more"),
 ])
-def test_wrong_command_line(home, args, word):
+def test_an_invalid_command_line_is_refused(home, args, word):
     status, said = refused("--data", home, *args)
     assert status == 2 and word in said, said
     assert os.listdir(home) == []
 
 
-def test_who_is_heard_first(home, daemon):
-    """The command line, then the environment, then the file."""
+def test_precedence_of_settings(home, daemon):
+    """The command line overrides the environment, which overrides the file."""
     conf = home + "/lodged.conf"
     with open(conf, "w", encoding="ascii") as f:
         f.write(f"api_key = {KEY}-of-the-file\nhosts = file.example\nlisten = unix:{home}/f\n"
@@ -340,7 +340,7 @@ def test_check(home):
     assert status == 1 and "/proc/nothing" in said
 
 
-def test_check_beside_one_that_serves(home, daemon):
+def test_check_while_lodged_runs(home, daemon):
     d = daemon()
     client = d.client()
     r = subprocess.run([LODGED, "--check", "--data", home], capture_output=True, text=True,
@@ -350,7 +350,7 @@ def test_check_beside_one_that_serves(home, daemon):
     assert d.close() == 0
 
 
-def test_said_without_serving(home):
+def test_options_that_print_and_exit(home):
     for option, word in (("--version", "lodged "), ("--help", "Usage:"), ("--print-routes", "/v1/")):
         r = subprocess.run([LODGED, option, "--data", home], capture_output=True, text=True,
                            timeout=60, check=False)
@@ -361,7 +361,7 @@ def test_said_without_serving(home):
 # ---- signals ----------------------------------------------------------------------------------
 
 
-def test_settings_are_read_again(home, daemon):
+def test_settings_are_reloaded(home, daemon):
     conf = home + "/lodged.conf"
 
     def write(text):
@@ -392,12 +392,12 @@ def test_settings_are_read_again(home, daemon):
     write("log_level = error\n")
     d.send(signal.SIGHUP)
     assert wait_for(lambda: may("b.example", "https://b.example") == (False, False))
-    client.get("/health", headers={"X-Request-Id": "not-told"})
-    assert d.close() == 0 and "not-told" not in d.said
+    client.get("/health", headers={"X-Request-Id": "not-logged"})
+    assert d.close() == 0 and "not-logged" not in d.said
 
 
 @pytest.mark.parametrize("signo", (signal.SIGTERM, signal.SIGINT))
-def test_end(home, daemon, signo):
+def test_a_signal_ends_lodged(home, daemon, signo):
     d = daemon(listen=("127.0.0.1:0", f"unix:{home}/s"))
     d.addresses(2)
     d.send(signo)
@@ -405,7 +405,7 @@ def test_end(home, daemon, signo):
     assert not os.path.exists(home + "/s") and not children()
 
 
-# ---- in the way -------------------------------------------------------------------------------
+# ---- conflicts --------------------------------------------------------------------------------
 
 
 def test_port_in_use(home, daemon):
@@ -416,12 +416,12 @@ def test_port_in_use(home, daemon):
         assert status == 1 and said.splitlines()[-1] == (
             f"lodged: listen on {address}: Address already in use"), said
     assert not os.path.exists(home + "/first") and not children()
-    d = daemon(listen=(address,))  # and then it is free, and the directory too
+    d = daemon(listen=(address,))  # now the port and the directory are free
     assert d.client().get("/health").status == 200
     assert d.close() == 0
 
 
-def test_second_in_the_same_directory(home, daemon):
+def test_a_second_lodged_in_the_same_directory_is_refused(home, daemon):
     sock = f"unix:{home}/first"
     first = daemon(listen=(sock,))
     first.addresses()
@@ -431,7 +431,7 @@ def test_second_in_the_same_directory(home, daemon):
     assert os.path.exists(home + "/first")
     first.send(signal.SIGKILL)
     first.process.wait()
-    d = daemon()  # one that was killed is not in the way
+    d = daemon()  # a killed lodged does not block the next
     assert d.client().get("/health").status == 200
     assert d.close() == 0
 
@@ -446,19 +446,19 @@ def test_unix_socket(home, daemon):
         st = os.stat(sock)
         assert stat.S_ISSOCK(st.st_mode) and stat.S_IMODE(st.st_mode) == mode
         c = UnixConnection(sock)
-        # whoever can open it is nobody's browser
+        # browsers cannot open it, so the Host is not checked
         c.request("GET", "/v1/sessions", headers={"x-api-key": KEY, "Host": "any.example"})
         assert c.getresponse().status == 200
         c.close()
         d.send(signal.SIGKILL)
         d.process.wait()
-        assert os.path.exists(sock)  # stale: the next one replaces it
+        assert os.path.exists(sock)  # stale: the next lodged replaces it
     d = daemon(listen=(f"unix:{sock}",))
     d.addresses()
     assert d.close() == 0 and not os.path.exists(sock)
 
 
-def test_unix_socket_in_the_way(home, daemon):
+def test_a_unix_socket_in_use_is_refused(home, daemon):
     sock = home + "/s"
     with socket.socket(socket.AF_UNIX) as s:
         s.bind(sock)
@@ -466,7 +466,7 @@ def test_unix_socket_in_the_way(home, daemon):
         status, said = daemon(listen=(f"unix:{sock}",)).ends()
         assert status == 1 and f"{sock} is in use by another process" in said
         s.settimeout(5)
-        while True:  # it was asked, and is still the one who listens there
+        while True:  # the other process still listens there and gets connections
             with socket.socket(socket.AF_UNIX) as mine:
                 mine.connect(sock)
                 break
@@ -482,17 +482,17 @@ def test_unix_socket_in_the_way(home, daemon):
     assert not children()
 
 
-# ---- what is broken ---------------------------------------------------------------------------
+# ---- broken environments ----------------------------------------------------------------------
 
 
-def test_nowhere_to_keep_it():
+def test_an_unusable_data_directory_is_refused():
     for where, word in (("/dev/null", "Not a directory"), ("/proc/nothing", "No such file")):
         with Daemon(where) as d:
             status, said = d.ends()
             assert status == 1 and where in said and word in said and said.count("\n") == 1, said
 
 
-def test_read_only(home, daemon):
+def test_a_read_only_data_directory_is_refused(home, daemon):
     with mounted(home, "--bind", home):
         subprocess.run(["mount", "-o", "remount,bind,ro", home], check=True)
         status, said = daemon().ends()
@@ -510,7 +510,7 @@ def database(home):
 
 
 @pytest.mark.parametrize("damage", ("head", "middle", "text", "directory"))
-def test_damaged_database(home, daemon, damage):
+def test_a_damaged_database_is_refused(home, daemon, damage):
     d = daemon()
     client = d.client()
     for i in range(40):
@@ -540,13 +540,13 @@ def test_damaged_database(home, daemon, damage):
 
 @pytest.fixture
 def small(home):
-    """The directory is a file system of its own that is soon full."""
+    """The data directory is a small file system."""
     with mounted(home, "-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs"):
         yield home
 
 
-def test_full_disk(small, daemon):
-    """Everything is refused in words, nothing breaks, and with room it goes on."""
+def test_a_full_disk_is_reported(small, daemon):
+    """Every call gets an error, nothing breaks, and with free space everything works again."""
     d = daemon()
     client = d.client()
     at = "/v1/sessions/" + client.enter(key="before")
@@ -584,8 +584,8 @@ def test_full_disk(small, daemon):
     assert d.close() == 0
 
 
-def test_a_session_can_go_on_a_full_disk(small, daemon):
-    """Whoever filled it, too: a little of the disk is held back for that."""
+def test_sessions_can_be_destroyed_on_a_full_disk(small, daemon):
+    """lodged reserves disk space for that."""
     d = daemon()
     client = d.client()
     at = "/v1/sessions/" + client.enter(key="fills")
@@ -602,7 +602,7 @@ def test_a_session_can_go_on_a_full_disk(small, daemon):
 
 
 def leave_descriptors(d, count):
-    """It has so many left and no more."""
+    """Lower its limit so that it can open only `count` more."""
     used = [int(n) for n in os.listdir(f"/proc/{d.process.pid}/fd")]
     free = [n for n in range(max(used) + 1) if n not in used]
     assert len(free) <= count
@@ -610,14 +610,14 @@ def leave_descriptors(d, count):
 
 
 def set_descriptors(d, count):
-    """As its user: root alone may not where it has no CAP_SYS_RESOURCE."""
+    """As its user, because root without CAP_SYS_RESOURCE may not."""
     st = os.stat(f"/proc/{d.process.pid}")
     subprocess.run(["prlimit", "--pid", str(d.process.pid), f"--nofile={count}:"], check=True,
                    user=st.st_uid, group=st.st_gid, extra_groups=[])
 
 
-def test_no_more_descriptors(daemon):
-    """Callers are told to come back; who is inside goes on; later all is well."""
+def test_running_out_of_descriptors(daemon):
+    """New clients get a retryable error, admitted requests continue, and later everything works again."""
     d = daemon()
     client = d.client()
     at = "/v1/sessions/" + client.enter(key="few")
@@ -652,7 +652,7 @@ def test_no_more_descriptors(daemon):
 
 @pytest.mark.parametrize("files", (64, 140))
 def test_no_descriptors_for_a_sandbox(daemon, files):
-    """Neither has lodged as many as it wants nor its keeper."""
+    """Both lodged and its keeper have too few."""
     d = daemon(files=files)
     client = d.client()
     made, full = [], None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entering, looking at, changing and ending sessions over /v1."""
+"""Entering, reading, changing and destroying sessions over /v1."""
 import concurrent.futures
 import contextlib
 import re
@@ -17,7 +17,7 @@ def enter(client, **body):
 
 @pytest.fixture
 def made(client):
-    """Enters; what was entered is gone afterwards."""
+    """Enter sessions; they are destroyed afterwards."""
     ids = []
 
     def make(**body):
@@ -33,7 +33,7 @@ def made(client):
 # ---- entering -----------------------------------------------------------------------------------
 
 
-def test_created_reused_resumed(client):
+def test_outcomes_of_entering(client):
     one = enter(client, key="outcomes", user="ann", metadata={"a": "b"})
     a = one.json
     assert one.status == 201 and one.headers["Lodge-Outcome"] == a["outcome"] == "created"
@@ -61,7 +61,7 @@ def test_created_reused_resumed(client):
     client.delete("/v1/sessions/" + s["id"])
 
 
-def test_killed_from_outside_keeps_its_files(lodged, client, made):
+def test_a_killed_sandbox_keeps_its_files(lodged, client, made):
     s = made(key="killed")
     client.run(s["id"], "echo kept > f; sync")
     lodged.kill_sandbox(s)
@@ -71,28 +71,28 @@ def test_killed_from_outside_keeps_its_files(lodged, client, made):
     assert client.run(s["id"], "cat f") == "kept\n"
 
 
-def test_what_is_lost_is_told(client):
+def test_lost_state_is_reported(client):
     first = enter(client, key="lost", idle_timeout_ms=1, on_idle="destroy").json["session"]["id"]
     assert wait_for(lambda: client.get("/v1/sessions/" + first).status == 410)
     answer = enter(client, key="lost", idempotency_key="lost")
     assert answer.status == 201 and answer.json["outcome"] == "replaced"
     assert answer.json["state_lost"] and answer.json["cause"]["code"] == "idle"
     assert answer.json["session"]["id"] != first
-    # also to who asks again because the first answer did not arrive, and to nobody else
+    # also when the request is repeated because its response was lost, but in no other request
     again = enter(client, key="lost", idempotency_key="lost").json
     assert again["session"]["id"] == answer.json["session"]["id"]
     assert (again["outcome"], again["state_lost"], again["cause"]["code"]) == ("replaced", True, "idle")
     assert enter(client, key="lost").json["outcome"] == "reused"
-    # who used it knows
+    # not after the session was used
     assert enter(client, key="lost", idempotency_key="lost").json["outcome"] == "reused"
     client.delete("/v1/sessions/" + answer.json["session"]["id"])
-    # who asked for it knows
+    # not if the loss was requested
     answer = enter(client, key="lost", asleep=True)
     assert answer.json["outcome"] == "created" and not answer.json["state_lost"]
     client.delete("/v1/sessions/" + answer.json["session"]["id"])
 
 
-def test_a_hundred_at_once_make_one(lodged, client):
+def test_a_hundred_concurrent_requests_create_one_session(lodged, client):
     def active():
         return int(re.search(rb"^lodge_sandboxes_active (\d+)$", client.get("/metrics").data,
                              re.M).group(1))
@@ -110,7 +110,7 @@ def test_a_hundred_at_once_make_one(lodged, client):
     client.delete("/v1/sessions/" + sid)
 
 
-def test_without_a_key_always_another(client, made):
+def test_without_a_key_every_session_is_new(client, made):
     assert made(asleep=True)["id"] != made(asleep=True)["id"]
 
 
@@ -125,12 +125,12 @@ def test_users_and_threads_are_keys(client, made):
     assert c["id"] not in (a["id"], b["id"])
 
 
-def test_two_users_may_think_of_the_same_idempotency_key(made):
+def test_idempotency_keys_are_per_user(made):
     a, b = (made(idempotency_key="of two", asleep=True, user=u) for u in ("ada", "bob"))
     assert a["id"] != b["id"] and (a["user"], b["user"]) == ("ada", "bob")
 
 
-def test_the_loss_of_another_is_not_told(client):
+def test_lost_state_of_another_user_is_not_reported(client):
     first = enter(client, key="both", user="ada", idle_timeout_ms=1, on_idle="destroy").json["session"]["id"]
     assert wait_for(lambda: client.get("/v1/sessions/" + first).status == 410)
     answer = enter(client, key="both", user="bob", asleep=True).json
@@ -138,7 +138,7 @@ def test_the_loss_of_another_is_not_told(client):
     client.delete("/v1/sessions/" + answer["session"]["id"])
 
 
-def test_the_same_idempotency_key_leads_to_the_same(client, made):
+def test_an_idempotency_key_returns_the_same_session(client, made):
     a = made(idempotency_key="once", asleep=True)
     answer = client.post("/v1/sessions", {"idempotency_key": "once", "asleep": True})
     assert answer.json["session"]["id"] == a["id"]
@@ -159,7 +159,7 @@ def test_conditions_of_entering(client, made):
     assert client.get("/v1/sessions/key:x").status == 404
 
 
-def test_what_was_asked_for_is_there(client, made):
+def test_requested_settings_are_applied(client, made):
     limits = {"memory_bytes": 128 << 20, "cpus": 0.5, "pids": 64, "disk_bytes": 64 << 20,
               "inodes": 5000, "file_bytes": 8 << 20, "open_files": 200, "output_bytes": 1 << 20}
     s = made(key="asked", env={"COLOR": "green"}, workdir="/tmp", limits=limits, project="p",
@@ -170,15 +170,15 @@ def test_what_was_asked_for_is_there(client, made):
     assert s["hibernate_at"] == s["last_activity_at"] + 60000
     assert s["expires_at"] == s["started_at"] + 120000
     assert client.run(s["id"], "echo $COLOR; pwd; ulimit -n") == "green\n/tmp\n200\n"
-    # attaching changes nothing of it
+    # attaching does not change them
     again = enter(client, key="asked", idle_timeout_ms=5, max_lifetime_ms=5, metadata={"x": "y"},
                   limits={"pids": 5}).json["session"]
     for field in ("idle_timeout_ms", "max_lifetime_ms", "metadata", "limits"):
         assert again[field] == s[field]
 
 
-def test_limits_are_told_as_they_are(client, made):
-    """What nobody asked for is there as well, on every way to the record."""
+def test_all_limits_are_shown(client, made):
+    """Includes defaults, in every representation of the session."""
     everything = {"memory_bytes": 512 << 20, "cpus": 0, "cpu_weight": 100, "pids": 256, "disk_bytes": 1 << 30,
                   "inodes": 200000, "file_bytes": 1 << 30, "open_files": 1024, "output_bytes": 16 << 20}
     assert made(key="nothing asked", asleep=True)["limits"] == everything
@@ -191,12 +191,12 @@ def test_limits_are_told_as_they_are(client, made):
     assert changed["limits"] == dict(everything, pids=99, open_files=64)
 
 
-def test_times_are_clamped_and_told(client, made):
+def test_timeouts_are_clamped(client, made):
     s = made(key="long", idle_timeout_ms=2 ** 50, max_lifetime_ms=2 ** 50, asleep=True)
     assert (s["idle_timeout_ms"], s["max_lifetime_ms"]) == (24 * 3600 * 1000, 5 * 3600 * 1000)
 
 
-def test_so_many_per_user(client, made):
+def test_max_active_per_user(client, made):
     a = made(key="first", user="una")
     answer = client.post("/v1/sessions", {"key": "second", "user": "una", "max_active_per_user": 1})
     assert answer.status == 429 and answer.code == "LIMIT", answer
@@ -206,7 +206,7 @@ def test_so_many_per_user(client, made):
     assert first["state"] == "hibernated" and first["cause"]["code"] == "replaced"
 
 
-# ---- looking ------------------------------------------------------------------------------------
+# ---- reading ------------------------------------------------------------------------------------
 
 
 def ids(answer):
@@ -221,12 +221,12 @@ def test_filters(client, made):
     for query, want in (("user=ida", [a, b]), ("project=p1", [a, c]), ("metadata.team=red", [a, c]),
                         ("metadata.team=blue", [b]), ("user=ida&project=p1", [a]),
                         ("user=ida&state=active", [b]), ("user=ida&state=none", [a]),
-                        ("user=nobody", []), ("metadata.team=re", []), ("metadata.n=2", []),
+                        ("user=nosuch", []), ("metadata.team=re", []), ("metadata.n=2", []),
                         ("user=ida&project=p1&metadata.team=red&state=none", [a])):
         assert ids(client.get("/v1/sessions?" + query)) == [s["id"] for s in want], query
 
 
-def test_pages_stay_in_order_while_sessions_come_and_go(client, made):
+def test_pages_are_stable_while_sessions_change(client, made):
     first = [made(project="paged", asleep=True)["id"] for _ in range(7)]
     gone = client.post("/v1/sessions", {"project": "paged", "asleep": True}).json["session"]["id"]
     last = made(project="paged", asleep=True)["id"]
@@ -236,7 +236,7 @@ def test_pages_stay_in_order_while_sessions_come_and_go(client, made):
         assert len(ids(page)) <= 2
         seen += ids(page)
         after, pages = page.json["next"], pages + 1
-        if pages == 2:  # what was shown changes, what was not goes, and others come
+        if pages == 2:  # a listed session changes, one that was not listed is destroyed, and others are created
             client.patch(f"/v1/sessions/{seen[0]}", {"metadata": {"a": "b"}})
             client.delete("/v1/sessions/" + gone)
             new = made(project="paged", asleep=True)["id"]
@@ -245,8 +245,8 @@ def test_pages_stay_in_order_while_sessions_come_and_go(client, made):
         {"sessions": [], "next": None}
 
 
-def test_the_last_page_says_that_it_is(client, made):
-    """Also when it is full."""
+def test_the_last_page_has_no_next(client, made):
+    """Also if it is full."""
     every = [made(project="full", asleep=True)["id"] for _ in range(4)]
     page = client.get("/v1/sessions?project=full&limit=4")
     assert ids(page) == every and page.json["next"] is None
@@ -256,7 +256,7 @@ def test_the_last_page_says_that_it_is(client, made):
     assert ids(page) == every[2:] and page.json["next"] is None
 
 
-def test_a_key_is_as_good_as_an_id_everywhere(client):
+def test_a_key_can_replace_the_id_in_every_route(client):
     key = "chat/a b?c%d#\u00e4&e=+"
     sid = enter(client, key=key).json["session"]["id"]
     at = "/v1/sessions/key:" + quote(key)
@@ -284,7 +284,7 @@ def test_a_key_is_as_good_as_an_id_everywhere(client):
 # ---- changing -----------------------------------------------------------------------------------
 
 
-def test_a_version_is_compared(client, made):
+def test_if_version_is_compared(client, made):
     s = made(key="versions")
     at = "/v1/sessions/" + s["id"]
     version = client.session(s["id"])["version"]
@@ -307,7 +307,7 @@ def test_a_version_is_compared(client, made):
     assert answer.json["session"]["idle_timeout_ms"] == 5000
 
 
-def test_of_many_with_one_version_one_wins(client, made):
+def test_of_many_changes_with_one_version_one_succeeds(client, made):
     s = made(asleep=True)
 
     def change(i):
@@ -333,7 +333,7 @@ def test_preferences_change(client, made):
     assert client.patch(at, {"on_idle": None}).json["session"]["on_idle"] == "destroy"
 
 
-def test_limits_change_at_once(client, made):
+def test_changed_limits_apply_at_once(client, made):
     s = made(key="limits")
     at = "/v1/sessions/" + s["id"]
     many = {"argv": ["sh", "-c", 'for i in $(seq 60); do sleep 20 & p="$p $!"; done; kill $p; echo all']}
@@ -348,13 +348,13 @@ def test_limits_change_at_once(client, made):
     r = client.post(at + "/exec", {"command": "head -c 200000000 /dev/zero | tail"}).json
     assert r["oom_killed"] or r["exit_code"] not in (0, None) or r["signal"], r
     assert client.run(s["id"], "echo alive") == "alive\n"
-    # and they stay
+    # they also apply after a resume
     client.post(at + "/hibernate")
     client.post(at + "/resume")
     assert client.session(s["id"])["limits"]["memory_bytes"] == 48 << 20
 
 
-def test_archived_sessions_sleep_until_they_are_not(client, made):
+def test_archived_sessions_are_not_resumed(client, made):
     s = made(key="archived")
     at = "/v1/sessions/" + s["id"]
     client.run(s["id"], "echo kept > f")
@@ -371,10 +371,10 @@ def test_archived_sessions_sleep_until_they_are_not(client, made):
     assert client.run(s["id"], "cat f") == "kept\n"
 
 
-# ---- ending -------------------------------------------------------------------------------------
+# ---- destroying ---------------------------------------------------------------------------------
 
 
-def test_what_is_gone_says_why(client):
+def test_a_destroyed_session_returns_410_with_the_cause(client):
     s = enter(client, key="ended", user="ann").json["session"]
     at = "/v1/sessions/" + s["id"]
     first = client.delete(at + "?reason=enough%20of%20it")
@@ -400,7 +400,7 @@ def test_what_is_gone_says_why(client):
     assert client.delete("/v1/sessions/ses_unknown").status == 404
 
 
-def test_every_state_can_be_ended(client):
+def test_sessions_can_be_destroyed_in_every_state(client):
     for state in ("none", "active", "paused", "hibernated", "archived"):
         sid = enter(client, asleep=state == "none").json["session"]["id"]
         at = "/v1/sessions/" + sid
@@ -414,12 +414,12 @@ def test_every_state_can_be_ended(client):
         assert client.delete(at).status == 200 and client.get(at).status == 410
 
 
-def test_tombstones_end():
+def test_tombstones_expire():
     with contextlib.closing(Lodged(keep_tombstones="1ms")) as brief:
         client = brief.client()
         sid = enter(client, asleep=True).json["session"]["id"]
         client.delete("/v1/sessions/" + sid)
         brief.stop()
-        brief.start()  # it looks at what is old at the start, then every ten minutes
+        brief.start()  # expired tombstones are removed at the start, then every ten minutes
         client = brief.client()
         assert wait_for(lambda: client.get("/v1/sessions/" + sid).status == 404)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots, forks and going back, and snapshots as files, over /v1."""
+"""Snapshots, forks, rollback, and snapshots as archives, over /v1."""
 import pytest
 
 from client import quote
 
 ZSTD = {"Content-Type": "application/zstd"}
-# names, bytes, kinds, modes, times, links, attributes; holes come back as zeros
+# names, bytes, types, modes, times, links, attributes; holes are restored as zeros
 FILL = """
 mkdir -p d/sub 'd/with blank'; cd d
 head -c 300000 /dev/urandom > random; printf 'a\\0b' > binary; : > empty
@@ -58,7 +58,7 @@ def bash(client, sid, text):
 # ---- taking -------------------------------------------------------------------------------------
 
 
-def test_take_look_remove(client, sid, at):
+def test_create_read_and_remove(client, sid, at):
     a = snapshot(client, at, name="first")
     assert (a["name"], a["session"], a["generation"]) == ("first", sid, 1)
     assert a["id"].startswith("snp_") and a["created_at"] > 0 and a["size_bytes"] >= 0
@@ -97,7 +97,7 @@ def test_names(client, at):
     assert [s["name"] for s in listed] == ["\u00e4 with blank"]
 
 
-def test_of_what_runs_stops_and_sleeps(client, sid, at):
+def test_snapshots_of_running_stopped_and_hibernated_sessions(client, sid, at):
     client.run(sid, "echo one > f; sleep 600 & echo $! > pid")
     sandbox = client.session(sid)["sandbox"]
     live = snapshot(client, at)
@@ -134,7 +134,7 @@ def test_snapshots_outlive_their_session(client):
     clear(client, made)
 
 
-# ---- all of them --------------------------------------------------------------------------------
+# ---- listing all --------------------------------------------------------------------------------
 
 
 def ids(answer):
@@ -144,7 +144,7 @@ def ids(answer):
 
 @pytest.fixture
 def several(lodged):
-    """In a tenant of its own: of ann's, of bob's, of one of ann's that is gone, and one that was brought in."""
+    """A tenant with snapshots of ann, of bob, of a destroyed session of ann, and an imported one."""
     class Several:
         pass
 
@@ -162,7 +162,7 @@ def several(lodged):
         assert w.owner.delete("/v1/sessions/" + sid).status == 200
 
 
-def test_all_are_found_and_removed(several):
+def test_all_snapshots_are_listed_and_removed(several):
     w, c = several, several.owner
     listed = c.get("/v1/snapshots").json
     assert [s["id"] for s in listed["snapshots"]] == [w.of_ann, w.of_bob, w.of_gone, w.brought]
@@ -177,14 +177,14 @@ def test_all_are_found_and_removed(several):
                          (f"user=bob&session={w.gone}", []), (f"user=ann&session={w.gone}", [w.of_gone]),
                          ("session=ses_unknown", [])):
         assert ids(c.get("/v1/snapshots?" + query)) == found, query
-    assert c.get("/v1/snapshots?session=key:nobody").status == 404
+    assert c.get("/v1/snapshots?session=key:nosuch").status == 404
     for s in (w.of_gone, w.brought):
         assert c.delete("/v1/snapshots/" + s).status == 204
     assert ids(c.get("/v1/snapshots")) == [w.of_ann, w.of_bob]
 
 
 @pytest.mark.parametrize("query", ["", "user=ann&", "session=key:a&"])
-def test_all_page_by_page(several, query):
+def test_all_snapshots_are_listed_in_pages(several, query):
     c, got, after = several.owner, [], 0
     for _ in range(2):
         snapshot(c, "/v1/sessions/" + several.ann)
@@ -196,7 +196,7 @@ def test_all_page_by_page(several, query):
     assert got == want and len(got) >= 3
 
 
-def test_all_that_a_token_may_see(lodged, several):
+def test_a_token_sees_only_permitted_snapshots(lodged, several):
     w = several
     _, ann = lodged.new_key(tenant="several", user="ann")
     _, bob = lodged.new_key(tenant="several", user="bob")
@@ -205,7 +205,7 @@ def test_all_that_a_token_may_see(lodged, several):
     every = [w.of_ann, w.of_bob, w.of_gone, w.brought]
     for client, sees in ((ann, [w.of_ann, w.of_gone]), (bob, [w.of_bob]), (one, [w.of_bob]), (session, every)):
         assert ids(client.get("/v1/snapshots")) == sees
-        # the rule of a list is the rule of each
+        # a snapshot that is not listed cannot be read either
         assert [s for s in every if client.get("/v1/snapshots/" + s).status == 200] == sees
     assert ids(ann.get("/v1/snapshots?user=ann&session=" + w.gone)) == [w.of_gone]
     assert ids(one.get("/v1/snapshots?session=" + w.bob)) == [w.of_bob]
@@ -220,7 +220,7 @@ def test_all_that_a_token_may_see(lodged, several):
     w.ann = w.owner.enter(key="a", user="ann")
 
 
-def test_looking_at_all_changes_nothing(several):
+def test_listing_changes_nothing(several):
     c = several.owner
     assert c.post(f"/v1/sessions/{several.ann}/hibernate").status == 200
     before = c.get("/v1/sessions").json, c.get("/v1/events?limit=1000").json
@@ -228,7 +228,7 @@ def test_looking_at_all_changes_nothing(several):
     assert (c.get("/v1/sessions").json, c.get("/v1/events?limit=1000").json) == before
 
 
-# ---- forks and going back -----------------------------------------------------------------------
+# ---- forks and rollback -------------------------------------------------------------------------
 
 
 def test_fork(client, sid, at):
@@ -266,7 +266,7 @@ def test_fork_with_a_key_and_from_a_snapshot(client, sid, at):
     clear(client, one["id"], two[0]["id"])
 
 
-def test_fork_of_what_has_nothing(client):
+def test_fork_of_a_session_without_files(client):
     made = client.enter(asleep=True)
     answer = client.post(f"/v1/sessions/{made}/fork")
     assert answer.status in (201, 409), answer
@@ -291,10 +291,10 @@ def test_rollback(client, sid, at):
     assert client.run(sid, "cat f") == "two\n"
 
 
-# ---- as one file --------------------------------------------------------------------------------
+# ---- archives -----------------------------------------------------------------------------------
 
 
-def test_out_and_in_again(client, sid, at):
+def test_export_and_import_preserve_the_files(client, sid, at):
     bash(client, sid, FILL)
     want = bash(client, sid, LOOK)
     snap = snapshot(client, at)["id"]
@@ -308,7 +308,7 @@ def test_out_and_in_again(client, sid, at):
     assert (s["name"], s["session"]) == ("came back", None)
     made = client.enter(snapshot=s["id"])
     assert bash(client, made, LOOK) == want
-    # and once more: what comes out is the same
+    # exporting it again gives the same files
     again = client.get(f"/v1/snapshots/{s['id']}/archive")
     third = client.post("/v1/snapshots", again.data, headers=ZSTD).json["snapshot"]["id"]
     other = client.enter(snapshot=third)
@@ -318,7 +318,7 @@ def test_out_and_in_again(client, sid, at):
         assert client.delete("/v1/snapshots/" + x).status == 204
 
 
-def test_what_is_no_archive_leaves_nothing(lodged, client, sid, at):
+def test_an_invalid_archive_leaves_nothing(lodged, client, sid, at):
     snap = snapshot(client, at)["id"]
     good = client.get(f"/v1/snapshots/{snap}/archive").data
     sessions = client.get("/v1/sessions").json

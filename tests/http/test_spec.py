@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""spec/openapi.json is what the server does: its routes, its fields, its examples, its errors."""
+"""spec/openapi.json agrees with the server: routes, fields, examples and errors."""
 import base64
 import contextlib
 import hashlib
@@ -13,7 +13,7 @@ import urllib.parse
 import pytest
 
 from client import Answer, LODGED, SOURCE
-from schema import Checker, deref, resolve, unknown_words
+from schema import Checker, deref, resolve, unknown_keywords
 from examples import World, target, usual_path
 from ws import BINARY, CLOSE, TEXT, WebSocket
 
@@ -22,9 +22,9 @@ with open(os.path.join(SOURCE, "spec", "openapi.json"), encoding="utf-8") as f:
 METHODS = ("get", "put", "post", "patch", "delete")
 OPERATIONS = [(m.upper(), p, item[m]) for p, item in SPEC["paths"].items()
               for m in METHODS if m in item]
-# the older surfaces take any field and have words of their own; each has its own tests
+# compatible APIs accept any field and have their own error formats and tests
 V1 = [o for o in OPERATIONS if o[1].startswith("/v1/")]
-# what every request can get, whatever it asks for
+# responses that every request can get
 EVERYWHERE = {"400", "403", "421", "503", "default"}
 WITH_KEY = {"401", "429", "500"}
 
@@ -34,7 +34,7 @@ def name_of(operation):
 
 
 def walk(thing, where="#"):
-    """Every object of the document, with the way to it."""
+    """Yield every object of the document with its path."""
     if isinstance(thing, dict):
         yield where, thing
         for k, v in thing.items():
@@ -45,20 +45,20 @@ def walk(thing, where="#"):
 
 
 def parameters(path, operation):
-    """By place and name."""
+    """The parameters by place and name."""
     listed = SPEC["paths"][path].get("parameters", []) + operation.get("parameters", [])
     return {(p["in"], p["name"].lower()): p for p in (deref(SPEC, p) for p in listed)}
 
 
 def contents(operation):
-    """Every content of every answer."""
+    """Yield every content of every response."""
     for status, answer in operation["responses"].items():
         for kind, content in deref(SPEC, answer).get("content", {}).items():
             yield f"{status} {kind}", content
 
 
 def is_closed(schema):
-    """The older surfaces pass over what they do not know."""
+    """Compatible APIs ignore unknown fields."""
     return schema.get("additionalProperties") is False
 
 
@@ -70,7 +70,7 @@ def examples(content):
 # ---- the document -----------------------------------------------------------------------------
 
 
-def test_routes_and_document_are_equal():
+def test_routes_agree_with_the_document():
     table = subprocess.run([LODGED, "--print-routes"], check=True, stdout=subprocess.PIPE)
     routes = {}
     for line in table.stdout.decode().splitlines():
@@ -79,7 +79,7 @@ def test_routes_and_document_are_equal():
     assert routes == {(m, p): o["x-lodge-scope"] for m, p, o in OPERATIONS}
 
 
-def test_every_reference_leads_somewhere():
+def test_every_reference_is_valid():
     for where, thing in walk(SPEC):
         if "$ref" in thing:
             assert resolve(SPEC, thing["$ref"]) is not None, where
@@ -93,7 +93,7 @@ def test_every_component_is_used():
             assert kind == "securitySchemes" or f'"#/components/{kind}/{name}"' in text, name
 
 
-def test_document_has_the_right_form():
+def test_the_document_is_well_formed():
     assert SPEC["openapi"].startswith("3.1.")
     assert {"title", "version", "description"} <= set(SPEC["info"])
     tags = {t["name"] for t in SPEC["tags"]}
@@ -116,22 +116,22 @@ def test_document_has_the_right_form():
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name_of)
-def test_parameters_have_the_right_form(operation):
+def test_parameters_are_well_formed(operation):
     _, path, o = operation
     known = parameters(path, o)
     assert {n for place, n in known if place == "path"} == set(re.findall("{(.*?)}", path))
     for (place, _), p in known.items():
         assert place in ("path", "query", "header")
         assert p.get("required", False) == (place == "path")
-        assert "schema" in p and not unknown_words(deref(SPEC, p["schema"]))
+        assert "schema" in p and not unknown_keywords(deref(SPEC, p["schema"]))
         for value in (p.get("example"), deref(SPEC, p["schema"]).get("default")):
             if value is not None:
                 assert not Checker(SPEC).problems(value, p["schema"])
 
 
-def test_schemas_have_known_words_and_right_defaults():
+def test_schemas_have_known_keywords_and_valid_defaults():
     for name, s in SPEC["components"]["schemas"].items():
-        assert not unknown_words(s, name)
+        assert not unknown_keywords(s, name)
         for where, part in walk(s, name):
             if "default" in part and "type" in part:
                 assert not Checker(SPEC).problems(part["default"], part), where
@@ -155,7 +155,7 @@ def test_examples_fit_their_schemas(operation):
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name_of)
 def test_every_example_request_is_called(operation):
-    """By x-lodge-calls, which the tests below execute."""
+    """Through x-lodge-calls, which the tests below execute."""
     o = operation[2]
     bodies = {name for c in o.get("requestBody", {}).get("content", {}).values()
               for name in c.get("examples", {})}
@@ -163,19 +163,19 @@ def test_every_example_request_is_called(operation):
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name_of)
-def test_errors_are_told_of(operation):
+def test_errors_are_documented(operation):
     o = operation[2]
-    told = set(o["responses"])
+    documented = set(o["responses"])
     need = EVERYWHERE | (WITH_KEY if o["x-lodge-scope"] != "-" else set())
-    assert need <= told
+    assert need <= documented
     if operation in V1 and "{id}" in operation[1]:
-        assert {"404", "410"} <= told or operation[:2] == ("DELETE", "/v1/sessions/{id}")
+        assert {"404", "410"} <= documented or operation[:2] == ("DELETE", "/v1/sessions/{id}")
     if "application/json" in o.get("requestBody", {}).get("content", {}):
-        assert {"413", "415"} <= told
+        assert {"413", "415"} <= documented
 
 
 def source(layer):
-    """All C files of this directory of src, and of those below it."""
+    """The text of all C files below this directory of src."""
     text = ""
     for path, _, names in os.walk(os.path.join(SOURCE, "src", layer)):
         for name in names:
@@ -189,29 +189,29 @@ def test_every_error_code_is_listed():
     codes = set(re.findall(r'\{ ERR_\w+, \w+, \d+, "(\w+)"', source("api")))
     assert len(codes) > 10
     text = source("api")
-    codes |= set(re.findall(r'http_error_begin\(&j, "(\w+)"', text))
+    codes |= set(re.findall(r'api_error_begin\(&j, "(\w+)"', text))
     codes |= set(re.findall(r'reply_error\(c, \d+, "(\w+)"', text))
     codes |= set(re.findall(r'http_error\([^;]*?"([A-Z_]+)"', source("http")))
     assert codes == set(SPEC["components"]["schemas"]["ErrorCode"]["enum"])
 
 
 def test_every_field_is_listed():
-    """The tables of fields that handlers give to api_body()."""
-    tables = re.findall(r"(?:fields|none)\[\] = \{(.*?)\}", source("api"), re.S)
-    accepted = {f for t in tables for f in re.findall(r'"(\w+)"', t)}
-    told = set()
+    """Compares the names of fields that handlers give to api_body() with the document."""
+    lists = re.findall(r'(?:_fields\[\] =|_FIELDS\s*\\\n|api_body\(c,)\s*("[^,;#]*")', source("api"))
+    accepted = {f for names in lists for text in re.findall(r'"([^"]*)"', names) for f in text.split()}
+    documented = set()
     for _, _, o in V1:
         content = o.get("requestBody", {}).get("content", {}).get("application/json")
         if content and is_closed(deref(SPEC, content["schema"])):
-            told |= set(deref(SPEC, content["schema"])["properties"])
-    assert accepted == told
+            documented |= set(deref(SPEC, content["schema"])["properties"])
+    assert accepted == documented
 
 
 # ---- calls ------------------------------------------------------------------------------------
 
 
 def frames(data):
-    """The events of a stream of server-sent events, with their data."""
+    """Yield the server-sent events of a stream as (name, data)."""
     for block in data.decode().split("\n\n"):
         lines = [line.split(": ", 1) for line in block.split("\n") if line and line[0] != ":"]
         fields = dict(line for line in lines if len(line) == 2)
@@ -220,20 +220,20 @@ def frames(data):
 
 
 def check_stream(data, content, is_lines):
-    """How many events it had, all of them as x-lodge-events has them."""
+    """Check all events against x-lodge-events; return their number."""
     if is_lines:
         events = [(e.pop("event"), e) for e in map(json.loads, data.decode().splitlines())]
     else:
         events = list(frames(data))
     for name, value in events:
         schema = content["x-lodge-events"].get(name, content["x-lodge-events"].get("*"))
-        assert schema, f"nobody told of the event {name}"
+        assert schema, f"undocumented event {name}"
         assert not Checker(SPEC, closed=True).problems(value, schema, name)
     return len(events)
 
 
-def check_headers(told, headers):
-    for name, header in told.get("headers", {}).items():
+def check_headers(documented, headers):
+    for name, header in documented.get("headers", {}).items():
         header, value = deref(SPEC, header), headers.get(name)
         assert value or not header.get("required"), f"{name} is missing: {headers}"
         if value:
@@ -241,17 +241,17 @@ def check_headers(told, headers):
 
 
 def check_answer(operation, answer):
-    """The answer is as the document says of its status."""
-    told = operation["responses"].get(str(answer.status))
-    assert told, f"nobody told of this status: {answer}"
-    told = deref(SPEC, told)
-    check_headers(told, answer.headers)
+    """Check the response against the document for its status."""
+    documented = operation["responses"].get(str(answer.status))
+    assert documented, f"undocumented status: {answer}"
+    documented = deref(SPEC, documented)
+    check_headers(documented, answer.headers)
     kind = (answer.headers["Content-Type"] or "").split(";")[0]
-    if "content" not in told:
+    if "content" not in documented:
         assert not answer.data
         return
-    assert kind in told["content"], answer.headers
-    content = told["content"][kind]
+    assert kind in documented["content"], answer.headers
+    content = documented["content"][kind]
     if "x-lodge-events" in content:
         assert check_stream(answer.data, content, kind == "application/x-ndjson")
     elif kind == "application/json":
@@ -264,7 +264,7 @@ def world(lodged):
 
 
 def body_of(operation, name):
-    """The type and the value of an example."""
+    """The content type and the value of an example."""
     for kind, content in operation["requestBody"]["content"].items():
         if name in content.get("examples", {}):
             return kind, content["examples"][name]["value"]
@@ -272,7 +272,7 @@ def body_of(operation, name):
 
 
 def ask(client, method, path, body, headers, endless):
-    """Of a stream without an end the first event is enough."""
+    """For an endless stream return the first event only."""
     connection, response = client.open(method, path, body, headers)
     with contextlib.closing(connection):
         if not endless:
@@ -285,17 +285,17 @@ def ask(client, method, path, body, headers, endless):
         return Answer(response, data)
 
 
-def talk(client, path, headers, told, said):
-    """All that a WebSocket sends until it is closed, each text as the document has it."""
+def talk(client, path, headers, documented, said):
+    """Read all messages of a WebSocket until it closes, checking each text against the document."""
     headers = {"Authorization": f"Bearer {client.key}", "Sec-WebSocket-Protocol": "lodge.tty", **headers}
     socket, texts = WebSocket(client.host, client.port, path, headers), []
     with contextlib.closing(socket.sock):
         got = http.client.HTTPMessage()
         for name, value in socket.headers.items():
             got[name] = value
-        check_headers(told, got)
+        check_headers(documented, got)
         if "text" in said:
-            assert any(not Checker(SPEC).problems(said["text"], s) for s in told["x-lodge-messages"].values())
+            assert any(not Checker(SPEC).problems(said["text"], s) for s in documented["x-lodge-messages"].values())
             socket.send(TEXT, json.dumps(said["text"]).encode())
         socket.send(BINARY, said.get("input", "").encode())
         while not socket.closed:
@@ -303,7 +303,7 @@ def talk(client, path, headers, told, said):
             if opcode == TEXT:
                 texts.append(json.loads(data))
                 assert sum(not Checker(SPEC, closed=True).problems(texts[-1], s)
-                           for s in told["x-lodge-events"].values()) == 1, data
+                           for s in documented["x-lodge-events"].values()) == 1, data
         socket.send(CLOSE)
     assert socket.closed[0] == 1000 and "exec_id" in texts[0] and "exit" in texts[-1], texts
 
@@ -319,7 +319,7 @@ def test_example(world, call):
         for name, value in example.get(place, {}).items():
             name = re.sub(r"^metadata\..*", "metadata.name", name.lower())
             p = known.get((place.rstrip("s"), name))
-            assert p, f"nobody told of {name}"
+            assert p, f"undocumented parameter {name}"
             if not str(value).startswith("$") and not isinstance(value, int):
                 assert not Checker(SPEC).problems(value, p["schema"], name)
     key = example.get("path", {}).get("id", "key:demo")
@@ -345,15 +345,15 @@ def test_example(world, call):
     check_answer(operation, answer)
 
 
-# ---- refusals ---------------------------------------------------------------------------------
+# ---- errors -----------------------------------------------------------------------------------
 
 
 HANDSHAKE = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
              "Sec-WebSocket-Key": base64.b64encode(bytes(16)).decode()}
 
 
-def usual_call(operation, session="ses_nobodys"):
-    """Target, body and headers of its first example, of another session."""
+def usual_call(operation, session="ses_unknown"):
+    """Target, body and headers of the first example, for another session."""
     _, path, o = operation
     example, body = o["x-lodge-calls"][0], None
     if "body" in example:
@@ -374,7 +374,7 @@ def test_without_a_key(lodged, operation):
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name_of)
-def test_from_elsewhere(client, operation):
+def test_other_origins_and_hosts(client, operation):
     method, path, o = operation
     for headers, status in (({"Origin": "http://example.org"}, 403), ({"Host": "example.org"}, 421)):
         answer = client.call(method, usual_path(path), headers=headers)
@@ -386,7 +386,7 @@ def test_from_elsewhere(client, operation):
 
 
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if "{id}" in o[1]], ids=name_of)
-def test_of_a_session_or_snapshot_that_is_not_there(client, operation):
+def test_an_unknown_session_or_snapshot(client, operation):
     method, path, o = operation
     answer = client.call(method, *usual_call(operation))
     assert answer.status == 404, answer
@@ -403,7 +403,7 @@ def gone(lodged):
 
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if "/v1/sessions/{id}" in o[1]],
                          ids=name_of)
-def test_of_a_session_that_is_gone(client, gone, operation):
+def test_a_destroyed_session(client, gone, operation):
     method, path, o = operation
     answer = client.call(method, *usual_call(operation, gone))
     wanted = {("DELETE", "/v1/sessions/{id}"): 200}
@@ -412,7 +412,7 @@ def test_of_a_session_that_is_gone(client, gone, operation):
 
 
 def announce(client, method, path, length):
-    """A body that is told of and never sent."""
+    """Declare the length of a body that is never sent."""
     connection = http.client.HTTPConnection(client.host, client.port, timeout=60)
     with contextlib.closing(connection):
         connection.putrequest(method, path)
@@ -426,7 +426,7 @@ def announce(client, method, path, length):
 
 JSON_BODIES = [o for o in V1
                if "application/json" in o[2].get("requestBody", {}).get("content", {})]
-# without these, what is wrong beside them is not looked at
+# required fields: other errors are reported only if these are valid
 NEEDED = {"/v1/policies": {"name": "bounds"}, "/api/projects/{project}/fragments": {"userId": "ada"},
           "/api/switch-project": {"projectId": "nothing"}}
 WRONG = {"string": 17, "integer": "seventeen", "number": "seventeen", "boolean": "yes",
@@ -434,7 +434,7 @@ WRONG = {"string": 17, "integer": "seventeen", "number": "seventeen", "boolean":
 
 
 @pytest.mark.parametrize("operation", JSON_BODIES, ids=name_of)
-def test_bodies_that_are_wrong(client, world, operation):
+def test_invalid_bodies(client, world, operation):
     method, path, o = operation
     at, needed = world.there(path), NEEDED.get(path, {})
     schema = deref(SPEC, o["requestBody"]["content"]["application/json"]["schema"])
@@ -458,7 +458,7 @@ def test_bodies_that_are_wrong(client, world, operation):
     check_answer(o, answer)
 
 
-# beside these a large number makes nothing
+# with these fields a large number creates nothing
 HARMLESS = {("/v1/sessions/{id}/fork", "count"): {"key": "x", "snapshot": "snp_x"}}
 HARMLESS.update({("/v1/sessions", n): {"key": "bounds", "asleep": True}
                  for n in SPEC["components"]["schemas"]["EnterRequest"]["properties"]})
@@ -466,7 +466,7 @@ HARMLESS.update({("/v1/sessions", n): {"key": "bounds", "asleep": True}
 
 @pytest.mark.parametrize("operation", JSON_BODIES, ids=name_of)
 def test_bounds_of_numbers(client, world, operation):
-    """What is told to be out of bounds is refused, and the bounds themselves are not."""
+    """Values outside the documented bounds are refused, the bounds themselves are accepted."""
     method, path, o = operation
     at, needed = world.there(path), NEEDED.get(path, {})
     schema = deref(SPEC, o["requestBody"]["content"]["application/json"]["schema"])
@@ -493,7 +493,7 @@ def test_bounds_of_limits(client, name):
 
 
 def test_scopes(lodged, client):
-    """A key of less than the scope of a route is refused there, and only there."""
+    """A key with a smaller scope than the route requires is refused."""
     keys = {"session": client.post("/v1/keys", {"scope": "session"}).json["secret"],
             "tenant": client.post("/v1/keys", {"scope": "tenant"}).json["secret"]}
     order = ["session", "tenant", "admin"]
@@ -506,17 +506,17 @@ def test_scopes(lodged, client):
             check_answer(o, answer)
 
 
-# ---- what is served ---------------------------------------------------------------------------
+# ---- serving the document ---------------------------------------------------------------------
 
 
-def test_document_is_served_as_it_is(client):
+def test_the_document_is_served(client):
     answer = client.get("/openapi.json")
     assert answer.json == SPEC
     assert answer.headers["Content-Type"] == "application/json"
 
 
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
-def test_what_did_not_change_is_not_sent_again(client, path):
+def test_etags_of_the_document(client, path):
     first = client.get(path)
     tag = first.headers["ETag"]
     assert first.status == 200 and first.data
@@ -528,7 +528,7 @@ def test_what_did_not_change_is_not_sent_again(client, path):
     assert head.status == 200 and head.headers["Content-Length"] == str(len(first.data))
 
 
-def test_page_needs_nothing_from_elsewhere(lodged):
+def test_the_page_loads_nothing_from_other_sites(lodged):
     client = lodged.client(None)
     page = client.get("/docs")
     text, policy = page.data.decode(), page.headers["Content-Security-Policy"]
@@ -543,7 +543,7 @@ def test_page_needs_nothing_from_elsewhere(lodged):
         assert route in client.get("/", headers={"Accept": "text/html"}).data.decode()
 
 
-def test_hashes_of_the_page_are_right(client):
+def test_the_page_matches_its_content_security_policy(client):
     page = client.get("/docs")
     text, policy = page.data.decode(), page.headers["Content-Security-Policy"]
     for tag, word in (("script", "script-src"), ("style", "style-src")):

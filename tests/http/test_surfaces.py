@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One record, whichever surface looks at it: each only translates."""
+"""All APIs show the same session record."""
 import contextlib
 import datetime
 
@@ -13,7 +13,7 @@ def ms(text):
 
 
 class Views:
-    """The same session through every surface that knows it."""
+    """The same session through every API."""
 
     def __init__(self, client, session):
         self.client, self.session = client, session
@@ -45,7 +45,7 @@ class Views:
         return v1
 
 
-def test_made_by_chat_extended_by_v1_run_by_threads(client):
+def test_created_by_chat_extended_by_v1_run_by_threads(client):
     made = client.post("/api/sessions", {"accountId": "ann"}).json["session"]["id"]
     views = Views(client, made)
     assert client.session(made)["state"] == "none" and client.session(made)["user"] == "ann"
@@ -62,7 +62,7 @@ def test_made_by_chat_extended_by_v1_run_by_threads(client):
     views.agree(True)
 
 
-def test_made_by_threads_seen_by_chat_and_ended_by_v1(client):
+def test_created_by_threads_shown_by_chat_destroyed_by_v1(client):
     made = client.post("/create_session", {"user_id": "bob", "thread_id": "of bob"}).json["session_id"]
     views = Views(client, made)
     assert (views.v1["user"], views.v1["thread"]) == ("bob", "of bob")
@@ -76,7 +76,7 @@ def test_made_by_threads_seen_by_chat_and_ended_by_v1(client):
     assert client.get("/v1/sessions/" + made).status == 410
 
 
-def test_made_by_a_switch_seen_by_all_and_ended_with_its_user(client):
+def test_created_by_a_switch_shown_by_all_ended_by_cleanup(client):
     client.post("/api/projects", {"id": "site", "name": "Site", "userId": "eve"})
     result = client.post("/api/switch-project", {"projectId": "site", "userId": "eve"}).json["result"]
     made = result["sandboxUrl"].rsplit("/", 1)[1]
@@ -92,7 +92,7 @@ def test_made_by_a_switch_seen_by_all_and_ended_with_its_user(client):
         assert client.get("/v1/sessions/" + session).status == 410
 
 
-# ---- the policy of commands, through the surface that speaks of it ---------------------------
+# ---- command policies in the threads API -----------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def ruled():
         yield d
 
 
-def test_threads_are_under_the_policy_that_is_set(ruled):
+def test_threads_use_the_configured_policy(ruled):
     client, ask = ruled.client(), {"user_id": "u", "thread_id": "t"}
     answer = client.post("/create_session", ask)
     assert answer.status == 503 and "tools" in answer.json["detail"], "none runs without it"
@@ -124,7 +124,7 @@ def test_threads_are_under_the_policy_that_is_set(ruled):
     assert answer.status == 400 and answer.json["detail"]["forbidden_pattern"] == "", answer
 
 
-def test_a_tenants_default_is_for_whoever_names_none(ruled):
+def test_the_default_policy_of_a_tenant_applies(ruled):
     admin = ruled.client()
     _, client = ruled.new_key(tenant="careful", scope="tenant")
     free = client.enter(key="before")
@@ -139,5 +139,5 @@ def test_a_tenants_default_is_for_whoever_names_none(ruled):
         assert answer.status == 403 and answer.code == "POLICY", answer
     assert client.run(free, "id -u") == "1000\n", "one that was there is as it was"
     assert admin.session(admin.enter(key="of another tenant"))["policy"] is None
-    for s in client.get("/v1/sessions").json["sessions"]:  # another tenant's end with nobody
+    for s in client.get("/v1/sessions").json["sessions"]:  # the fixture only clears the sessions of the first tenant
         assert client.delete("/v1/sessions/" + s["id"]).status == 200

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/api/switch-project and /api/cleanup-sandboxes: the rows of the contract, and each sentence of its
-rules."""
+"""/api/switch-project and /api/cleanup-sandboxes: the rows of the contract, and each of its rules."""
 import base64
 import contextlib
 import itertools
@@ -26,7 +25,7 @@ USERS = itertools.count()
 
 @pytest.fixture
 def ann(lodged):
-    """Somebody new, with the projects a and b of one fragment each."""
+    """A new user with the projects a and b, which have one fragment each."""
     user = User(lodged.client(), f"ann{next(USERS)}")
     user.a, user.b = (user.project(f"{user.name}-{n}") for n in "ab")
     user.fa = user.save(user.a, {"a.txt": "alpha\n", "sub/dir/a.txt": "below\n"})
@@ -36,7 +35,7 @@ def ann(lodged):
 
 
 def is_untouched(user, before):
-    """Everything runs on where the user was."""
+    """Check that the user's current sandbox is still running unchanged."""
     now = user.look()
     assert now["activeSandboxes"] == 1
     assert now["currentSandbox"]["sandboxId"] == before["sandboxId"]
@@ -45,11 +44,11 @@ def is_untouched(user, before):
 
 
 def work(user):
-    """Something that must not be lost, and a process."""
+    """Create a file that must not be lost, and a process."""
     user.here("echo u > unsaved; sleep 1000 >&- 2>&- & :")
 
 
-# ---- the rows -----------------------------------------------------------------------------------
+# ---- the contract -------------------------------------------------------------------------------
 
 
 def test_post_switch_project(lodged, ann):
@@ -67,7 +66,7 @@ def test_post_switch_project(lodged, ann):
     assert (session["user"], session["project"], session["fragment"]) == (ann.name, ann.a, ann.fa)
 
 
-def test_the_url_is_of_the_host_that_was_asked(ann):
+def test_the_url_has_the_host_of_the_request(ann):
     answer = ann.post("/api/switch-project", {"projectId": ann.a}, headers={"Host": "localhost:1234"})
     assert answer.json["result"]["sandboxUrl"].startswith("http://localhost:1234/v1/sessions/ses_")
 
@@ -82,13 +81,13 @@ def test_post_cleanup_sandboxes(ann):
     assert answer.json["message"] == f"Sandbox cleanup completed for user {ann.name}"
     r = answer.json["results"]
     assert (r["totalProjects"], r["killed"], r["failed"], r["failedSandboxes"]) == (2, 3, 0, [])
-    # the first slept and had no sandbox any more
+    # the first session was hibernated and had no sandbox
     assert set(r["killedSandboxes"]) == {first["session"], second["sandboxId"], alone}
     again = ann.post("/api/cleanup-sandboxes").json["results"]
     assert again == {"totalProjects": 0, "killed": 0, "failed": 0, "killedSandboxes": [],
                      "failedSandboxes": []}
     assert ann.client.get("/v1/sessions/" + first["session"]).status == 410
-    assert ann.switch(ann.a)["restoredFiles"] == 2  # from the fragment: the working copy went, too
+    assert ann.switch(ann.a)["restoredFiles"] == 2  # from the fragment, because the working copy was deleted
 
 
 def test_get_cleanup_sandboxes(ann):
@@ -103,14 +102,14 @@ def test_get_cleanup_sandboxes(ann):
     assert ann.look() == {"userId": ann.name, "activeSandboxes": 0, "currentSandbox": None}
 
 
-def test_sandboxes_that_were_made_otherwise_count(lodged):
-    """Of somebody who was never named here."""
-    nobody = User(lodged.client(), "never named")
-    extra = nobody.client.enter(user=nobody.name, key="by hand")
-    assert nobody.look() == {"userId": nobody.name, "activeSandboxes": 1, "currentSandbox": None}
-    sandbox = nobody.client.session(extra)["sandbox"]
-    assert nobody.post("/api/cleanup-sandboxes").json["results"]["killedSandboxes"] == [sandbox]
-    assert nobody.look()["activeSandboxes"] == 0
+def test_sandboxes_created_by_v1_count(lodged):
+    """The user has never used this API."""
+    other = User(lodged.client(), "never named")
+    extra = other.client.enter(user=other.name, key="by hand")
+    assert other.look() == {"userId": other.name, "activeSandboxes": 1, "currentSandbox": None}
+    sandbox = other.client.session(extra)["sandbox"]
+    assert other.post("/api/cleanup-sandboxes").json["results"]["killedSandboxes"] == [sandbox]
+    assert other.look()["activeSandboxes"] == 0
 
 
 # ---- the rules ----------------------------------------------------------------------------------
@@ -126,7 +125,7 @@ def test_a_project_without_a_fragment_switches_with_no_files(ann):
     assert ann.files() == []
 
 
-def test_unsaved_work_is_kept(ann):
+def test_unsaved_work_survives_a_switch(ann):
     first = ann.switch(ann.a)
     assert first["fragmentId"] == ann.fa and first["restoredFiles"] == 2
     ann.here("echo unsaved > more; rm a.txt")
@@ -139,14 +138,14 @@ def test_unsaved_work_is_kept(ann):
     assert ann.files() == ["more", "sub/dir/a.txt"] and ann.look()["activeSandboxes"] == 1
 
 
-def test_to_stay_is_to_stay(ann):
+def test_switching_to_the_current_project_changes_nothing(ann):
     first = ann.switch(ann.a)
     work(ann)
     again = ann.switch(ann.a)
     assert again["sandboxId"] == first["sandboxId"] and is_untouched(ann, first)
 
 
-def test_a_named_fragment_is_exactly_its_files(ann):
+def test_a_named_fragment_replaces_all_files(ann):
     ann.switch(ann.a)
     ann.here("echo x > sub/strange; echo changed > a.txt; mkdir empty")
     r = ann.switch(ann.a, ann.fa)
@@ -157,11 +156,11 @@ def test_a_named_fragment_is_exactly_its_files(ann):
     assert ann.switch(ann.a, older)["activeFragmentId"] == older and ann.files() == ["only"]
     assert ann.look()["activeSandboxes"] == 1
     sessions = ann.client.get(f"/v1/sessions?user={ann.name}").json["sessions"]
-    assert len(sessions) == 1  # those that were replaced are gone
+    assert len(sessions) == 1  # the replaced sessions were destroyed
 
 
 def put_bad_fragment(lodged, project):
-    """As an older lodge might have left it: nobody can save such a one."""
+    """Corrupt a stored fragment; the API would refuse to save it."""
     lodged.stop()
     with contextlib.closing(sqlite3.connect(os.path.join(lodged.home, "lodge.db"))) as db:
         tables = {name for name, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -175,7 +174,7 @@ def put_bad_fragment(lodged, project):
 
 
 def test_one_bad_path_fails_the_switch(lodged):
-    """All or nothing, the path named, and the running sandbox stays."""
+    """The switch is all or nothing: the error names the path, and the running sandbox stays."""
     with contextlib.closing(Lodged()) as own:
         user = User(own.client(), "ann")
         user.project("a")
@@ -192,7 +191,7 @@ def test_one_bad_path_fails_the_switch(lodged):
         assert len(own.client().get("/v1/sessions").json["sessions"]) == 1
 
 
-def test_a_link_that_the_guest_planted_leads_nowhere(ann):
+def test_links_of_the_guest_are_not_followed(ann):
     ann.switch(ann.a)
     ann.here("mkdir /tmp/elsewhere; ln -s /tmp/elsewhere planted; ln -s /etc/passwd a-link")
     fragment = ann.save(ann.a, {"planted/file": "1", "a-link": "2"})
@@ -201,7 +200,7 @@ def test_a_link_that_the_guest_planted_leads_nowhere(ann):
     assert said == "directory\nregular file\nregular file\n21\n" and ann.files() == ["a-link", "planted/file"]
 
 
-def test_what_is_refused_costs_nothing(ann):
+def test_a_refused_switch_changes_nothing(ann):
     before = ann.switch(ann.a)
     work(ann)
     other = User(ann.client, "stranger")
@@ -217,8 +216,8 @@ def test_what_is_refused_costs_nothing(ann):
     assert is_untouched(ann, before)
 
 
-def test_switches_take_turns_and_the_last_one_asked_wins(ann):
-    """The first is long, so that the others stand behind it in a known order."""
+def test_switches_are_serialized_and_the_last_one_wins(ann):
+    """The first takes long, so that the others queue in a known order."""
     many = ann.save(ann.a, {f"d{i % 50}/f{i}": str(i) for i in range(5000)})
     asked = [(ann.a, many), (ann.b, ann.fb), (ann.a, None), (ann.b, "none"), (ann.a, ann.fa), (ann.b, None)]
     answers = [None] * len(asked)
@@ -230,16 +229,16 @@ def test_switches_take_turns_and_the_last_one_asked_wins(ann):
     threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(asked))]
     for t in threads:
         t.start()
-        time.sleep(0.75)  # so that there is an order
+        time.sleep(0.75)  # so that the order is known
     for t in threads:
         t.join()
     assert [a.status for a in answers] == [200, 200, 200, 404, 200, 200], answers
-    told = [a.json["result"] for a in answers if a.status == 200]
-    assert [r["activeProjectId"] for r in told] == [ann.a, ann.b, ann.a, ann.a, ann.b]
-    assert [r["restoredFiles"] for r in told] == [5000, 1, 0, 2, 0]
-    assert told[2]["sandboxUrl"] == told[0]["sandboxUrl"] and told[4]["sandboxUrl"] == told[1]["sandboxUrl"]
+    seen = [a.json["result"] for a in answers if a.status == 200]
+    assert [r["activeProjectId"] for r in seen] == [ann.a, ann.b, ann.a, ann.a, ann.b]
+    assert [r["restoredFiles"] for r in seen] == [5000, 1, 0, 2, 0]
+    assert seen[2]["sandboxUrl"] == seen[0]["sandboxUrl"] and seen[4]["sandboxUrl"] == seen[1]["sandboxUrl"]
     now = ann.look()
-    assert now["activeSandboxes"] == 1 and now["currentSandbox"]["sandboxId"] == told[-1]["sandboxId"]
+    assert now["activeSandboxes"] == 1 and now["currentSandbox"]["sandboxId"] == seen[-1]["sandboxId"]
     assert ann.files() == ["b.txt"]
     ann.switch(ann.a)
     assert ann.files() == ["a.txt", "sub/dir/a.txt"]
@@ -258,7 +257,7 @@ def test_two_users_do_not_wait_for_each_other(ann):
 
 
 def test_more_large_fragments_than_fit_at_once(ann):
-    """Some wait for others, and all come to their end."""
+    """Some have to wait for memory, and all finish."""
     users = [User(ann.client, f"{ann.name}-{i}") for i in range(12)]
     sizes = {}
 
@@ -280,7 +279,7 @@ def test_more_large_fragments_than_fit_at_once(ann):
         assert u.delete("/api/projects/" + u.name).status == 200
 
 
-def test_binary_files_come_back_byte_identical(ann):
+def test_binary_files_are_restored_exactly(ann):
     raw = bytes(range(256)) * 300 + b"\xff"
     coded = base64.b64encode(raw).decode()
     text = "gr\u00fcn \u6f22\u5b57 \0 \x01 \r\n\t no end of line"
@@ -297,7 +296,7 @@ def test_binary_files_come_back_byte_identical(ann):
     assert ann.client.get(f"/v1/sessions/{session}/files/text").data == text.encode()
 
 
-def test_a_dead_sandbox_is_no_obstacle(lodged, ann):
+def test_switching_from_and_to_a_dead_sandbox(lodged, ann):
     for fragment in (None, ann.fb):
         first = ann.switch(ann.a)
         ann.here("echo kept > kept")
@@ -307,11 +306,11 @@ def test_a_dead_sandbox_is_no_obstacle(lodged, ann):
         back = ann.switch(ann.a)
         assert back["stateLost"] is False and ann.here("cat kept") == "kept\n"
     lodged.kill_sandbox(ann.client.session(back["session"]))
-    again = ann.switch(ann.a)  # where it died
+    again = ann.switch(ann.a)  # to the project whose sandbox died
     assert again["session"] == back["session"] and ann.here("cat kept") == "kept\n"
 
 
-def test_who_left_before_the_answer_is_where_they_asked_to_be(ann):
+def test_a_switch_continues_after_a_disconnect(ann):
     many = ann.save(ann.a, {f"f{i}": "" for i in range(3000)})
     connection, response = ann.client.open(
         "POST", "/api/switch-project", {"projectId": ann.a, "fragmentId": many, "userId": ann.name}, STREAM)
@@ -324,39 +323,39 @@ def test_who_left_before_the_answer_is_where_they_asked_to_be(ann):
 # ---- progress -----------------------------------------------------------------------------------
 
 
-def test_ten_thousand_files_are_told_as_they_come(ann):
+def test_progress_of_ten_thousand_files(ann):
     files = {f"d{i // 100}/f{i}.txt": f"{i}\n" for i in range(10000)}
     fragment = ann.save(ann.a, files)
     answer = ann.post("/api/switch-project", {"projectId": ann.a, "fragmentId": fragment}, headers=STREAM)
     assert answer.status == 200 and answer.headers["Content-Type"] == "text/event-stream"
-    told = events(answer)
-    name, last = told.pop()
+    seen = events(answer)
+    name, last = seen.pop()
     assert name == "result" and last["success"] is True and last["result"]["restoredFiles"] == 10000
-    assert {name for name, _ in told} == {"progress"} and len(told) < 20
-    steps = [p["step"] for _, p in told]
-    assert steps == sorted(steps) and {p["total_steps"] for _, p in told} == {12}
-    restored = [p for _, p in told if p["stage"] == "restore"]
+    assert {name for name, _ in seen} == {"progress"} and len(seen) < 20
+    steps = [p["step"] for _, p in seen]
+    assert steps == sorted(steps) and {p["total_steps"] for _, p in seen} == {12}
+    restored = [p for _, p in seen if p["stage"] == "restore"]
     assert [p["message"] for p in restored] == [f"restored {n * 1000} of 10000 files" for n in range(11)]
     assert [p["step"] for p in restored] == list(range(1, 12))
-    assert [p["stage"] for _, p in told if p["stage"] != "restore"] == ["sandbox", "switch", "switch"]
-    assert [p["status"] for _, p in told] == ["running"] * (len(told) - 1) + ["ready"]
-    # and who subscribes to the session late is told the latest
+    assert [p["stage"] for _, p in seen if p["stage"] != "restore"] == ["sandbox", "switch", "switch"]
+    assert [p["status"] for _, p in seen] == ["running"] * (len(seen) - 1) + ["ready"]
+    # a late subscriber of the session gets the latest event
     session = last["result"]["sandboxUrl"].rsplit("/", 1)[1]
     now = ann.client.get(f"/v1/sessions/{session}/progress").json
     assert (now["status"], now["stage"], now["step"], now["total_steps"]) == ("ready", "switch", 12, 12)
     assert ann.here("cat d99/f9999.txt; find . -type f | wc -l") == "9999\n10000\n"
 
 
-def test_a_working_copy_is_two_steps(ann):
+def test_progress_of_a_working_copy_has_two_steps(ann):
     ann.switch(ann.a)
     ann.switch(ann.b)
     answer = ann.post("/api/switch-project", {"projectId": ann.a}, headers=STREAM)
-    told = [(n, d.get("stage"), d.get("step"), d.get("total_steps")) for n, d in events(answer)]
-    assert told == [("progress", "sandbox", 1, 2), ("progress", "switch", 2, 2),
+    seen = [(n, d.get("stage"), d.get("step"), d.get("total_steps")) for n, d in events(answer)]
+    assert seen == [("progress", "sandbox", 1, 2), ("progress", "switch", 2, 2),
                     ("progress", "switch", 2, 2), ("result", None, None, None)]
 
 
-# ---- full ---------------------------------------------------------------------------------------
+# ---- capacity and quotas ------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -365,7 +364,7 @@ def small():
         yield d
 
 
-def test_full_is_told_with_when_to_come_back(small):
+def test_at_capacity_a_switch_gets_503_with_retry_after(small):
     client = small.client()
     ann = User(client, "ann")
     ann.project("a")
@@ -380,7 +379,7 @@ def test_full_is_told_with_when_to_come_back(small):
         answer = user.post("/api/switch-project", {"projectId": project})
         assert refusal(answer)[0] == 503 and int(answer.headers["Retry-After"]) >= 1, answer
         answer = user.post("/api/switch-project", {"projectId": project}, headers=STREAM)
-        name, data = events(answer)[-1]  # it was not known at once
+        name, data = events(answer)[-1]  # known only after the stream has begun
         assert name == "error" and data["success"] is False and data["error"]
     assert is_untouched(ann, before)
     client.delete("/v1/sessions/" + busy)
@@ -388,8 +387,8 @@ def test_full_is_told_with_when_to_come_back(small):
     assert client.get("/health").status == 200
 
 
-def test_a_quota_must_leave_room_to_move(ann):
-    """For a moment there are two."""
+def test_a_switch_needs_quota_for_two_sandboxes(ann):
+    """Both exist for a moment."""
     at = f"/v1/users/{ann.name}/quota"
     before = ann.switch(ann.a)
     work(ann)
@@ -406,6 +405,6 @@ def test_a_quota_must_leave_room_to_move(ann):
 
 
 def test_random_switches_of_some_users():
-    """A short one of `./dev soak switch`."""
+    """A short version of `./dev soak switch`."""
     with contextlib.closing(Lodged()) as own:
         assert soak.run(own, KEY, users=6, seconds=10, threads=4, seed=11)["switch"] > 5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/v1/templates: archives, images and snapshots become what sessions start from."""
+"""/v1/templates: creating templates from archives, images and snapshots."""
 import contextlib
 import gzip
 import http.client
@@ -22,7 +22,7 @@ TAR = {"Content-Type": "application/x-tar"}
 
 
 class Plain(Lodged):
-    """Its files are in plain directories, which one can look at."""
+    """Its store has plain directories, which the tests can inspect."""
 
     def start(self):
         os.makedirs(os.path.join(self.home, "keeper", "store"), 0o711, exist_ok=True)
@@ -48,7 +48,7 @@ def each(request, lodged, plain):
 
 @pytest.fixture
 def name(client, request):
-    """Of a template that goes with the test, or with lodged: layers of snapshots go in their own time."""
+    """The name of a template that is removed after the test, or with lodged if layers of snapshots still use it."""
     name = re.sub("[^a-z0-9]+", ".", request.node.name.lower())[-60:].strip(".")
     yield name
     client.clear()
@@ -73,7 +73,7 @@ def names(client):
 
 
 def files_of(lodged, name):
-    """Whether the store has files of it, where one can look."""
+    """Whether the directory store has files of the template."""
     return os.path.exists(os.path.join(lodged.keeper_home(), "store", f"t-{name}"))
 
 
@@ -81,8 +81,8 @@ def files_of(lodged, name):
 
 
 @needs_busybox
-def test_without_bash_it_is_sh(client, name):
-    """Which is told by its name what it is to be."""
+def test_without_bash_commands_run_in_sh(client, name):
+    """Its argv[0] is sh, because some shells choose their mode by it."""
     upload(client, name, root())
     sid = client.enter(template=name)
     for more in ({}, {"env": {"BASH_ENV": "/x"}}, {"pty": {"rows": 24, "cols": 80}}):
@@ -98,7 +98,7 @@ def test_without_bash_it_is_sh(client, name):
 
 
 @needs_busybox
-def test_without_bash_a_policy_lets_sh_be_typed_into(client, name):
+def test_without_bash_a_policy_allows_an_interactive_sh(client, name):
     if client.get("/health").json["policy_enforcement"] == "none":
         pytest.skip("needs Landlock")
     upload(client, name, root())
@@ -131,7 +131,7 @@ def test_a_tar_becomes_a_template(client, name):
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress,
                                   lambda d: subprocess.run(["zstd", "-c"], input=d, stdout=subprocess.PIPE,
                                                            check=True).stdout], ids=["gzip", "xz", "zstd"])
-def test_packed_tars(client, name, pack):
+def test_compressed_tars(client, name, pack):
     if pack not in (gzip.compress, lzma.compress) and not shutil.which("zstd"):
         pytest.skip("needs zstd")
     upload(client, name, pack(root(("x", b"packed"))), headers={"Content-Type": "application/octet-stream"})
@@ -140,18 +140,18 @@ def test_packed_tars(client, name, pack):
 
 @needs_busybox
 def test_an_image_becomes_a_template(client, name):
-    config = {"Env": ["PATH=/bin", "WHO=image"], "WorkingDir": "/app", "User": "other:staff"}
+    config = {"Env": ["PATH=/bin", "FROM=image"], "WorkingDir": "/app", "User": "other:staff"}
     data = layout([gzip.compress(root(("app", None), ("app/old", b"1"), ("app/both", b"1"))),
                    tar(("app/.wh.old", b""), ("app/both", b"2"))], config)
     answer = upload(client, name, gzip.compress(data), query="?format=oci").json
     t = answer["template"]
     assert t["from"] == {"kind": "oci"} and answer["wants_root"] is False
-    assert (t["run_as"], t["workdir"], t["env"]) == ("2000:2000", "/app", {"PATH": "/bin", "WHO": "image"})
-    assert sh(client, name, "pwd; ls; cat both; id -u; echo $WHO") == "/app\nboth\n22000\nimage\n"
+    assert (t["run_as"], t["workdir"], t["env"]) == ("2000:2000", "/app", {"PATH": "/bin", "FROM": "image"})
+    assert sh(client, name, "pwd; ls; cat both; id -u; echo $FROM") == "/app\nboth\n22000\nimage\n"
 
 
 @needs_busybox
-def test_an_image_that_wants_a_root(client, name):
+def test_an_image_that_expects_root(client, name):
     answer = upload(client, name, layout([root()], {}), query="?format=oci").json
     assert answer["wants_root"] is True and answer["template"]["class"] == "user"
     assert client.call("PATCH", f"/v1/templates/{name}", {"class": "root"}).status == 200
@@ -169,7 +169,7 @@ BAD = [
     (tar(("index.json", b'{"manifests":[{"digest":"sha256:../../../../etc/passwd"}]}')), "?format=oci", "digest"),
     (tar(("index.json", link("/etc/passwd"))), "?format=oci", "index.json"),
     (layout([tar(("x", b""))], {}, "riscv64"), "?format=oci", "no variant for linux/"),
-    (layout([tar(("x", b""))], {"User": "nobody-knows"}), "?format=oci", "nobody-knows"),
+    (layout([tar(("x", b""))], {"User": "nosuch-user"}), "?format=oci", "nosuch-user"),
     (layout([b"\x1f\x8bbroken"], {}), "?format=oci", "layer 1"),
 ]
 
@@ -184,7 +184,7 @@ def test_a_bad_archive_leaves_nothing(client, lodged, data, query, words):
     assert not os.path.exists(os.path.join(lodged.home, "templates", "bad"))
 
 
-def test_what_is_refused_before_anything_is_read(client, lodged):
+def test_bad_requests_are_refused_before_the_body(client, lodged):
     data = tar(("x", b"1"))
     for bad in ("Bad", "a b", "..", "x" * 64, "-x"):
         assert upload(client, bad.replace(" ", "%20"), data, 400).code == "INVALID"
@@ -196,12 +196,12 @@ def test_what_is_refused_before_anything_is_read(client, lodged):
     assert "x" not in names(client) and not sandboxes(lodged)
 
 
-def test_a_name_is_taken_once(client, name):
+def test_an_existing_name_is_refused(client, name):
     upload(client, name, tar(("x", b"1")))
     assert upload(client, name, tar(("x", b"2")), 409).code == "CONFLICT"
 
 
-def test_many_at_once_get_one(client, lodged, name):
+def test_of_concurrent_uploads_one_succeeds(client, lodged, name):
     from concurrent.futures import ThreadPoolExecutor
     data = tar(*((f"f{i}", bytes(10000)) for i in range(50)))
     with ThreadPoolExecutor(4) as pool:
@@ -210,7 +210,7 @@ def test_many_at_once_get_one(client, lodged, name):
     assert wait_for(lambda: not sandboxes(lodged)), "a sandbox is left"
 
 
-# ---- archives that mean harm ------------------------------------------------------------------
+# ---- hostile archives -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("evil", [
@@ -226,7 +226,7 @@ def test_many_at_once_get_one(client, lodged, name):
 ], ids=["absolute", "dot-dot", "dot-dot-inside", "link", "relative-link", "link-then-hard-link", "hard-link",
         "hard-link-dot-dot", "hard-link-by-a-link"])
 @pytest.mark.parametrize("form", ["rootfs", "oci"])
-def test_no_archive_leaves_its_root(client, lodged, name, evil, form):
+def test_archives_cannot_escape_their_root(client, lodged, name, evil, form):
     data = tar(*evil)
     answer = client.post(f"/v1/templates/{name}?format={form}",
                          layout([data], {}) if form == "oci" else data, headers=TAR)
@@ -237,8 +237,8 @@ def test_no_archive_leaves_its_root(client, lodged, name, evil, form):
 
 
 @needs_busybox
-def test_links_of_a_layer_lead_nowhere_but_inside(client, name):
-    """A layer may go through a link of the one below: to where it leads in the new root."""
+def test_links_of_a_layer_are_resolved_inside_the_root(client, name):
+    """A layer may use a link of a lower layer; it leads to its target in the new root."""
     data = layout([root(("lib", link("/usr/lib")), ("usr", None), ("usr/lib", None)),
                    tar(("lib/x", b"inside"))], {})
     upload(client, name, data, query="?format=oci")
@@ -246,13 +246,13 @@ def test_links_of_a_layer_lead_nowhere_but_inside(client, name):
 
 
 @needs_busybox
-def test_devices_are_left_out_and_setuid_is_not_the_hosts(client, lodged, name):
+def test_devices_are_skipped_and_setuid_files_are_unreachable_on_the_host(client, lodged, name):
     device = dict(devmajor=1, devminor=1)
     upload(client, name, root(("mem", entry(tarfile.CHRTYPE, **device)), ("disk", entry(tarfile.BLKTYPE, **device)),
                               ("fifo", entry(tarfile.FIFOTYPE)),
                               ("suid", entry(tarfile.REGTYPE, mode=0o6755, uid=0, gid=0))))
     assert sh(client, name, "ls /mem /disk /fifo 2>/dev/null; stat -c '%a %u' /suid") == "6755 0\n"
-    # on the host it is nobody's program: no one but root gets there
+    # on the host only root can reach the file
     if files_of(lodged, name):
         store = os.path.join(lodged.keeper_home(), "store")
         assert not os.stat(store).st_mode & 0o077 or not os.stat(lodged.home).st_mode & 0o077
@@ -260,7 +260,7 @@ def test_devices_are_left_out_and_setuid_is_not_the_hosts(client, lodged, name):
 
 @pytest.fixture(scope="module")
 def small():
-    """Uploads are bounded here."""
+    """A lodged with small limits for uploads."""
     with contextlib.closing(Lodged(template_size="2M", template_time="3s")) as d:
         yield d
 
@@ -282,8 +282,8 @@ def begin_upload(lodged, name, length):
     return connection
 
 
-def test_an_upload_does_not_last_for_ever(small):
-    """A byte now and then: it is not idle, and still has an end."""
+def test_slow_uploads_are_aborted(small):
+    """The client sends a byte now and then, so the connection is never idle."""
     data, sent = tar(("x", bytes(100000))), 50000
     with begin_upload(small, "slow", len(data)) as connection:
         connection.sendall(data[:sent])
@@ -295,17 +295,17 @@ def test_an_upload_does_not_last_for_ever(small):
             return not sandboxes(small)
 
         assert wait_for(trickle, pause=0.2), "the sandbox is still there"
-        connection.sendall(data[sent:])  # the answer comes behind it
+        connection.sendall(data[sent:])  # the response arrives after it
         response = http.client.HTTPResponse(connection)
         response.begin()
         assert response.status == 504
     assert names(small.client()) == ["host", "empty"]
 
 
-def test_a_caller_who_hangs_up_leaves_nothing(client, lodged):
+def test_an_aborted_upload_leaves_nothing(client, lodged):
     before = sandboxes(lodged)
     data = tar(("x", bytes(1 << 20)))
-    for cut in (300000, len(data) - 512):  # the second has all files, and even the end of the archive
+    for cut in (300000, len(data) - 512):  # the second has all files and the first half of the end marker
         with begin_upload(lodged, "cut", len(data)) as connection:
             connection.sendall(data[:cut])
             assert wait_for(lambda: len(sandboxes(lodged)) > len(before))
@@ -332,7 +332,7 @@ def test_settings_are_the_defaults_of_new_sessions(client, name):
     answer = client.call("PATCH", f"/v1/templates/{name}", {"env": {"C": "3"}, "run_as": None, "limits": None})
     t = answer.json["template"]
     assert (t["run_as"], t["workdir"], t["env"], t["limits"]) == (None, "/tmp", {"C": "3"}, {})
-    # a session that is there has them from its next sandbox on, and its record says so
+    # an existing session gets them with its next sandbox, and its record shows them
     assert client.post("/v1/sessions/key:k/hibernate").status == 200
     assert sh(client, name, "id -u; echo $A$C", key="k") == "1000\n3\n"
     assert client.get("/v1/sessions/key:k").json["session"]["limits"]["memory_bytes"] == 512 << 20
@@ -351,7 +351,7 @@ def test_bad_settings_change_nothing(client, name, body, words):
     assert client.get(f"/v1/templates/{name}").json["template"] == before
 
 
-def test_settings_that_nobody_could_read_again(client, name):
+def test_oversized_settings_are_refused(client, name):
     upload(client, name, tar(("x", b"")))
     answer = client.call("PATCH", f"/v1/templates/{name}", {"env": {"A": "x" * 70000}})
     assert answer.status == 413 and answer.code == "TOO_LARGE"
@@ -360,7 +360,7 @@ def test_settings_that_nobody_could_read_again(client, name):
     assert name + ".oci" not in names(client)
 
 
-def test_unknown_and_built_in_ones(client):
+def test_unknown_and_built_in_templates(client):
     for call in (("GET", None), ("PATCH", {}), ("DELETE", None)):
         for unknown in ("nosuch", "Bad..Name", "%2e%2e"):
             assert client.call(call[0], "/v1/templates/" + unknown, call[1]).status == 404
@@ -372,22 +372,22 @@ def test_unknown_and_built_in_ones(client):
     assert client.post("/v1/sessions", {"template": "nosuch"}).status == 404
 
 
-def test_a_policy_that_is_not_there(client, name):
+def test_an_unknown_policy_is_refused(client, name):
     upload(client, name, tar(("x", b"")))
     assert client.call("PATCH", f"/v1/templates/{name}", {"policy": "nosuch"}).status == 404
 
 
-def test_only_who_runs_the_service_may(client, lodged, name):
+def test_templates_need_the_admin_scope(client, lodged, name):
     upload(client, name, tar(("x", b"")))
     key = client.post("/v1/keys", {"scope": "tenant", "tenant": "acme"}).json["secret"]
     token = client.post("/v1/keys", {"scope": "session", "tenant": "acme", "user": "u"}).json["secret"]
-    for who, looks in ((lodged.client(key), 200), (lodged.client(token), 403)):
-        assert who.get("/v1/templates").status == looks
-        assert who.get(f"/v1/templates/{name}").status == looks
+    for caller, looks in ((lodged.client(key), 200), (lodged.client(token), 403)):
+        assert caller.get("/v1/templates").status == looks
+        assert caller.get(f"/v1/templates/{name}").status == looks
         for method, path, body in (("POST", "/v1/templates", {"name": "y", "snapshot": "s"}),
                                    ("PATCH", f"/v1/templates/{name}", {}), ("DELETE", f"/v1/templates/{name}", None)):
-            assert who.call(method, path, body).status == 403
-        assert upload(who, "y", tar(("x", b"")), 403).code == "DENIED"
+            assert caller.call(method, path, body).status == 403
+        assert upload(caller, "y", tar(("x", b"")), 403).code == "DENIED"
     assert lodged.client("wrong-key-0123456789").get("/v1/templates").status == 401
 
 
@@ -395,7 +395,7 @@ def test_only_who_runs_the_service_may(client, lodged, name):
 
 
 @needs_busybox
-def test_one_in_use_stays(client, name):
+def test_a_template_in_use_cannot_be_removed(client, name):
     upload(client, name, root())
     at = "/v1/sessions/" + client.enter(template=name, key="k")
     answer = client.delete(f"/v1/templates/{name}")
@@ -403,11 +403,11 @@ def test_one_in_use_stays(client, name):
     snapshot = client.post(at + "/snapshots", {}).json["snapshot"]["id"]
     client.delete(at)
     answer = client.delete(f"/v1/templates/{name}")
-    assert answer.status == 409, "a snapshot lies on it"
+    assert answer.status == 409, "a snapshot uses it"
     assert client.delete("/v1/snapshots/" + snapshot).status == 204
 
 
-def test_a_session_without_a_sandbox_uses_it_too(client, name):
+def test_a_session_without_a_sandbox_counts_as_use(client, name):
     upload(client, name, tar(("x", b"")))
     at = "/v1/sessions/" + client.enter(template=name, asleep=True)
     assert client.delete(f"/v1/templates/{name}").status == 409
@@ -444,7 +444,7 @@ def test_a_snapshot_becomes_a_template(each, name):
     assert answer.status == 201, answer
     t = answer.json["template"]
     assert t["from"] == {"kind": "snapshot", "snapshot": snapshot} and t["env"] == {"A": "1"}
-    # it is its own from then on
+    # it no longer depends on the snapshot
     assert client.delete("/v1/snapshots/" + snapshot).status == 204
     assert client.delete(at).status == 200
     answer = client.post("/v1/sessions", {"template": name, "key": "one"})
@@ -454,7 +454,7 @@ def test_a_snapshot_becomes_a_template(each, name):
     one, two = "/v1/sessions/" + s["id"], "/v1/sessions/" + client.enter(template=name)
     assert run(client, one, "cat made d/x; echo $A; echo mine >made; cat /etc/passwd | wc -l") != ""
     assert run(client, two, "cat made; echo $A") == "made\n1\n"
-    # sleeping, snapshots and forks of it are as with any other
+    # its sessions hibernate, take snapshots and fork like others
     assert client.post(one + "/hibernate").status == 200
     assert run(client, one, "cat made; echo $A") == "mine\n1\n"
     second = snapshot_of(client, one)
@@ -471,7 +471,7 @@ def test_a_snapshot_becomes_a_template(each, name):
 
 
 @needs_busybox
-def test_a_promoted_snapshot_says_what_its_template_said(each, name):
+def test_a_promoted_snapshot_inherits_the_settings_of_its_template(each, name):
     client = each
     upload(client, name, root())
     client.call("PATCH", f"/v1/templates/{name}", {"env": {"A": "1", "B": "1"}, "workdir": "/tmp"})
@@ -486,14 +486,14 @@ def test_a_promoted_snapshot_says_what_its_template_said(each, name):
         client.delete("/v1/sessions/key:s")
         client.delete(at)
         client.delete("/v1/snapshots/" + snapshot)
-        # its files lie on the first
+        # its files are a layer over the first template
         assert client.delete(f"/v1/templates/{name}").status == 409
     finally:
         client.clear()
         assert client.delete("/v1/templates/second").status == 200
 
 
-def test_promoting_what_cannot_be(client, lodged, name):
+def test_invalid_promotions_are_refused(client, lodged, name):
     at = "/v1/sessions/" + client.enter(key="source")
     snapshot = snapshot_of(client, at)
     for body, status in (({"name": name}, 400), ({"snapshot": snapshot}, 400),
@@ -510,7 +510,7 @@ def test_promoting_what_cannot_be(client, lodged, name):
     client.delete("/v1/snapshots/" + snapshot)
 
 
-# ---- the daemon dies --------------------------------------------------------------------------
+# ---- kills of the daemon ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -520,7 +520,7 @@ def own():
 
 
 @needs_busybox
-def test_all_of_it_survives_a_kill(own):
+def test_templates_survive_a_kill(own):
     client = own.client()
     upload(client, "tar", root(("x", b"there")))
     at = "/v1/sessions/" + client.enter(key="source")
@@ -538,7 +538,7 @@ def test_all_of_it_survives_a_kill(own):
     assert run(client, "/v1/sessions/" + client.enter(template="snap"), "cat made; echo $A") == "made\n1\n"
 
 
-def test_killed_in_the_middle_of_an_upload_leaves_nothing(own):
+def test_a_kill_during_an_upload_leaves_nothing(own):
     data = tar(("x", bytes(4 << 20)))
     with begin_upload(own, "half", len(data)) as connection:
         connection.sendall(data[:1 << 20])
@@ -552,7 +552,7 @@ def test_killed_in_the_middle_of_an_upload_leaves_nothing(own):
 
 
 @pytest.mark.parametrize("step, there", [("template:marked", False), ("template:sealed", False), ("template:saved", True)])
-def test_killed_while_it_is_made(own, monkeypatch, step, there):
+def test_a_kill_while_a_template_is_created(own, monkeypatch, step, there):
     data = tar(("x", b"1"))
     own.stop()
     monkeypatch.setenv("LODGE_CRASH_AT", step)
@@ -572,7 +572,7 @@ def test_killed_while_it_is_made(own, monkeypatch, step, there):
 
 
 @pytest.mark.parametrize("step", ["template:removing", "template:dropped"])
-def test_killed_while_it_is_removed(own, monkeypatch, step):
+def test_a_kill_while_a_template_is_removed(own, monkeypatch, step):
     upload(own.client(), "half", tar(("x", b"1")))
     own.stop()
     monkeypatch.setenv("LODGE_CRASH_AT", step)
@@ -587,7 +587,7 @@ def test_killed_while_it_is_removed(own, monkeypatch, step):
     upload(own.client(), "half", tar(("x", b"1")))
 
 
-def test_killed_while_a_snapshot_is_promoted(own, monkeypatch):
+def test_a_kill_while_a_snapshot_is_promoted(own, monkeypatch):
     at = "/v1/sessions/" + own.client().enter(key="source")
     snapshot = snapshot_of(own.client(), at)
     own.stop()
@@ -604,8 +604,8 @@ def test_killed_while_a_snapshot_is_promoted(own, monkeypatch):
     assert client.post("/v1/templates", {"name": "half", "snapshot": snapshot}).status == 201
 
 
-def test_lost_files_begin_again_with_those_of_the_template(own):
-    """Whoever lost its files is told so, and has what the template had."""
+def test_lost_files_are_replaced_by_those_of_the_template(own):
+    """The loss is reported."""
     client = own.client()
     at = "/v1/sessions/" + client.enter(key="source")
     run(client, at, "echo made >made")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of threads: one test for each row of the table, its errors, and what earlier systems
-got wrong."""
+"""The threads API: one test for each row of its contract, its errors, and the mistakes of earlier systems."""
 import concurrent.futures
 import datetime
 import json
@@ -50,7 +49,7 @@ def test_row_1_existing(client):
     assert detail == {**first, "status": "existing"}
 
 
-def test_row_1_of_another_user_nothing_is_told(client):
+def test_row_1_thread_of_another_user_is_403(client):
     thread = fresh()
     create(client, thread, user="ada")
     answer = client.post("/create_session", {"user_id": "bob", "thread_id": thread})
@@ -71,19 +70,19 @@ def test_row_1_bad_fields(client, name, value):
 
 
 @pytest.mark.parametrize("path", ["/create_session", "/execute", "/download_file", "/cleanup"])
-def test_bodies_that_are_none(lodged, client, path):
+def test_malformed_bodies_are_refused(lodged, client, path):
     for body, kind, status in ((b"{", "application/json", 422), (b"[]", "application/json", 422),
                                (b"", "application/json", 422), (b"{}", "text/plain", 415),
                                (b'{"a":"' + b"x" * (1 << 20) + b'"}', "application/json", 413)):
         head = (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.key}\r\n"
                 f"Connection: close\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n")
-        # it may be refused before it was all sent, and the answer is there all the same
+        # lodged may refuse it before all is sent; the response must still arrive
         answer = lodged.raw(head.encode() + body).decode()
         assert answer.startswith(f"HTTP/1.1 {status} "), (body[:20], answer[:300])
         assert isinstance(json.loads(answer.split("\r\n\r\n", 1)[1])["detail"], str), answer
 
 
-def test_fields_of_others_are_let_pass(client):
+def test_unknown_fields_are_ignored(client):
     session = create(client, metadata={"a": 1}, colour="green")
     assert says(client, session, "echo hi") == "hi\n"
     assert client.post("/cleanup", {"session_id": session, "force": True}).status == 200
@@ -128,7 +127,7 @@ def test_row_2_changes_nothing(client):
     assert client.session(session) == before
 
 
-def test_row_2_does_not_wake(client):
+def test_row_2_does_not_resume(client):
     thread = fresh()
     session = create(client, thread)
     says(client, session, "echo kept > f")
@@ -160,19 +159,19 @@ def test_row_3_execute(client):
                            "timed_out": False, "truncated": False, "limits": []}
 
 
-def test_row_3_files_and_processes_of_a_thread_stay_together(client):
+def test_row_3_threads_have_separate_files_and_processes(client):
     one, two = create(client), create(client)
     says(client, one, "echo mine > f; sleep 1000 >/dev/null 2>&1 & echo $!")
     assert says(client, one, "cat f; pgrep -x sleep | wc -l") == "mine\n1\n"
     assert says(client, two, "ls -A; pgrep -x sleep | wc -l") == "0\n"
 
 
-def test_row_3_timeout_is_applied_to_all_of_it(client):
+def test_row_3_timeout_kills_the_whole_tree(client):
     session = create(client)
     for seconds in (1, 10, 60):
         r = execute(client, session, "(setsid sleep 991 &); echo before; trap '' TERM; sleep 992", timeout=seconds)
         assert r["timed_out"] and r["exit_code"] == 137 and r["execution_time_ms"] >= seconds * 1000
-        if r["stdout"]:  # else the machine was too busy to get that far
+        if r["stdout"]:  # otherwise the machine was too busy to run the command
             break
     assert r["stdout"] == "before\n"
     assert wait_for(lambda: execute(client, session, "pgrep -x sleep")["stdout"] == "")
@@ -188,10 +187,10 @@ def test_row_3_signals_and_much_output(client):
     assert execute(client, session, "printf '\\377'")["stdout"] == "\ufffd"
 
 
-def test_row_3_unknown_or_gone(client):
+def test_row_3_unknown_or_destroyed_session(client):
     session = create(client)
     assert client.post("/cleanup", {"session_id": session}).status == 200
-    for wrong in (session, "ses_nobodys", "something"):
+    for wrong in (session, "ses_unknown", "something"):
         answer = client.post("/execute", {"session_id": wrong, "command": "true"})
         assert answer.status == 404 and answer.json == {"detail": "Invalid or expired session"}, answer
 
@@ -259,7 +258,7 @@ def test_row_9_status(client):
     assert answer.json["worker"] == client.get("/health").json["worker_id"]
     assert when(answer.json["created_at"]) <= when(answer.json["last_activity"])
     client.post("/cleanup", {"session_id": session})
-    for wrong in (session, "ses_nobodys"):
+    for wrong in (session, "ses_unknown"):
         answer = client.get("/status/" + wrong)
         assert answer.status == 404 and answer.json == {"detail": "Invalid or expired session"}
 
@@ -278,7 +277,7 @@ def test_another_tenant_sees_nothing(lodged, client):
     assert other.get("/get_session?thread_id=" + thread).status == 404
     assert other.post("/cleanup", {"session_id": session}).status == 200
     assert says(client, session, "cat f") == "secret\n"
-    theirs = create(other, thread)  # thread ids are the tenant's own
+    theirs = create(other, thread)  # thread ids are per tenant
     assert theirs != session and other.post("/cleanup", {"session_id": theirs}).status == 200
 
 
@@ -296,7 +295,7 @@ def test_a_token_is_for_its_user(lodged, client):
     assert answer.status == 409 and "ses_" not in str(answer)
 
 
-# ---- what earlier systems got wrong -----------------------------------------------------------
+# ---- mistakes of earlier systems --------------------------------------------------------------
 
 
 def test_one_sandbox_under_concurrent_creates(lodged, client):
@@ -313,7 +312,7 @@ def test_one_sandbox_under_concurrent_creates(lodged, client):
     assert len(ids) == 1 and len(sandboxes(lodged)) == before + 1
 
 
-def test_a_wipe_is_ones_own(client):
+def test_deleting_files_does_not_affect_other_users(client):
     ada, bob = create(client, user="ada"), create(client, user="bob")
     for s in (ada, bob):
         says(client, s, "echo kept > f; echo kept > /tmp/f; echo kept > ~/f")
@@ -326,7 +325,7 @@ LEFT = "echo x > f; echo x > /tmp/f; echo x > ~/f; echo x > /dev/shm/f; setsid s
 LOOK = "ls -A /workspace /tmp /dev/shm | grep -x f; ls -A ~ | grep -x f; pgrep -x sleep; true"
 
 
-def test_a_recycled_sandbox_keeps_nothing():
+def test_sandboxes_are_not_reused():
     d = Lodged(pool=4)
     try:
         client = d.client()
@@ -339,7 +338,7 @@ def test_a_recycled_sandbox_keeps_nothing():
         d.close()
 
 
-def test_nothing_leaks_when_sessions_are_cleaned(lodged, client):
+def test_cleanup_leaves_no_sandbox(lodged, client):
     for s in client.get("/v1/sessions").json["sessions"]:
         client.delete("/v1/sessions/" + s["id"])
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -350,7 +349,7 @@ def test_nothing_leaks_when_sessions_are_cleaned(lodged, client):
     assert client.get("/health").json["active_sessions"] == 0
 
 
-def test_a_full_pool_is_told_to_wait():
+def test_at_capacity_create_gets_503():
     d = Lodged(max_active=1)
     try:
         client = d.client()
@@ -364,7 +363,7 @@ def test_a_full_pool_is_told_to_wait():
             assert int(answer.headers["Retry-After"]) >= 1
             assert client.get("/health").json["pool"]["max_capacity"] == 1
             assert busy.result()["exit_code"] == 0
-        # an idle one makes way, with its files
+        # an idle session is hibernated for it, with its files
         create(client)
         assert says(client, first, "ls") == "on\n"
     finally:
@@ -376,11 +375,11 @@ def test_idle_is_counted_from_the_last_activity():
     try:
         client, thread = d.client(), fresh()
         session, other = create(client, thread), create(client)
-        for _ in range(5):  # longer than its idle time in all
+        for _ in range(5):  # longer than its idle time in total
             time.sleep(3)
             assert says(client, session, "echo on") == "on\n"
         assert wait_for(lambda: client.get("/status/" + other).status == 404)
-        # looking does not keep it
+        # reads do not count as activity
         assert wait_for(lambda: client.get("/get_session?thread_id=" + thread).status == 404, 120, 0.5)
         answer = client.get("/get_session?thread_id=" + thread)
         detail = answer.json["detail"]
@@ -389,14 +388,14 @@ def test_idle_is_counted_from_the_last_activity():
         answer = client.post("/execute", {"session_id": session, "command": "true"})
         assert answer.status == 404 and answer.json["detail"] == "Invalid or expired session"
         assert nothing_is_left(d), sandboxes(d)
-        # the files are gone with it
+        # the files were deleted with it
         assert says(client, create(client, thread), "ls -A") == ""
     finally:
         d.close()
 
 
-def test_what_sleeps_ends_too():
-    """Something else than its idle time put it to sleep: its files do not stay for ever."""
+def test_hibernated_threads_expire():
+    """Also if they were hibernated for another reason than idleness, so that their files do not stay forever."""
     d = Lodged(threads_idle="8s")
     try:
         client, thread = d.client(), fresh()
@@ -408,7 +407,7 @@ def test_what_sleeps_ends_too():
         d.close()
 
 
-def test_settings_are_options_too():
+def test_settings_are_command_line_options():
     home = Home()
     try:
         with Daemon(home, "--threads-files", "7", "--threads-cpus", "0.5", "--max-active", "3") as d:
@@ -424,7 +423,7 @@ def test_settings_are_options_too():
         home.remove()
 
 
-def test_settings_are_used():
+def test_settings_apply_to_threads():
     d = Lodged(threads_memory="64M", threads_cpus="0.5", threads_pids=32, threads_file_size="1M",
                threads_disk="32M", threads_files=3, threads_user="2000", threads_workdir="/srv/work",
                threads_idle="90s", pool=4, pool_min=2, max_active=9)

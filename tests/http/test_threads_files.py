@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of threads: sending, getting and listing them, with odd names and too much of everything."""
+"""Files of threads: upload, download and list, with unusual names and over the limits."""
 import base64
 import concurrent.futures
 import contextlib
@@ -20,7 +20,7 @@ ODD = ["with space", "with\nnewline", "-dash", "é.txt", "quote\".txt", "semi;co
 
 @pytest.fixture(scope="module")
 def small():
-    """One with little room."""
+    """A lodged with small limits."""
     d = Lodged(threads_file_size="1M", threads_disk="12M", threads_files=5)
     try:
         yield d.client()
@@ -58,7 +58,7 @@ def test_row_4_fields_in_any_order(client):
         assert answer.json["filename"] == ("n" if n in (1, 2) else "x")
 
 
-def test_row_4_replaces_and_makes_directories(client):
+def test_row_4_replaces_files_and_creates_directories(client):
     session = create(client)
     assert upload(client, session, "d/e/f", b"one").json["path"] == "/workspace/d/e/f"
     assert upload(client, session, "d/e/f", b"").json["size_bytes"] == 0
@@ -76,7 +76,7 @@ def session(lodged):
 
 
 @pytest.mark.parametrize("name", BAD_NAMES, ids=lambda n: repr(n)[:30])
-def test_row_4_names_that_lead_elsewhere(client, session, name):
+def test_row_4_escaping_names_are_refused(client, session, name):
     answer = send(client, form(("session_id", session), ("file", name.replace("\\", "\\\\"), b"x")))
     assert answer.status == 400 and answer.json == {"detail": "Invalid filename"}, answer
     if name:
@@ -87,19 +87,19 @@ def test_row_4_names_that_lead_elsewhere(client, session, name):
     assert says(client, session, "ls -A; ls -A /tmp | grep -v '^\\.' || true") == ""
 
 
-def test_row_4_a_nul_is_no_name(client):
+def test_row_4_a_nul_is_refused(client):
     session = create(client)
     assert send(client, form(("session_id", session), ("filename", b"a\0b"), ("file", "x", b""))).status == 422
     assert client.post("/download_file", {"session_id": session, "filename": "a\0b"}).status == 422
 
 
-def test_row_4_a_planted_link_leads_nowhere_else(client):
+def test_row_4_links_of_the_guest_stay_inside(client):
     session = create(client)
     says(client, session, "ln -s /etc etc; ln -s /etc/passwd p; mkfifo q")
     assert upload(client, session, "etc/x", b"x").status in (400, 403)
     assert upload(client, session, "q", b"x").json == {"detail": "Invalid filename"}
     assert download(client, session, "q").json == {"detail": "Invalid filename"}
-    assert b"user:x:1000" in download(client, session, "p").data  # its own, which it may read
+    assert b"user:x:1000" in download(client, session, "p").data  # the sandbox's own file, which its user may read
 
 
 @pytest.mark.parametrize("parts,says_", [
@@ -113,7 +113,7 @@ def test_row_4_bad_forms(client, parts, says_):
     assert answer.status == 422 and says_ in answer.json["detail"], answer
 
 
-def test_row_4_what_is_no_form(client):
+def test_row_4_malformed_forms(client):
     for body, kind, status in ((b"", "multipart/form-data; boundary=b", 422), (b"{}", "application/json", 415),
                                (b"--b--", "multipart/form-data", 422), (b"junk", "multipart/form-data; boundary=b", 422),
                                (form(("session_id", "x"))[:-9], "multipart/form-data; boundary=frontier", 422)):
@@ -122,7 +122,7 @@ def test_row_4_what_is_no_form(client):
 
 
 def test_row_4_unknown_session(client):
-    answer = upload(client, "ses_nobodys", "x", b"x")
+    answer = upload(client, "ses_unknown", "x", b"x")
     assert answer.status == 404 and answer.json == {"detail": "Invalid or expired session"}
 
 
@@ -152,8 +152,8 @@ def test_row_4_too_large_a_file(small):
 
 @pytest.mark.parametrize("more", [("Content-Length: 1000000000000",), ("Content-Length: 300000000",),
                                   ("Content-Length: 9000000", "Expect: 100-continue")])
-def test_row_4_too_large_a_file_is_refused_before_it_comes(small, more):
-    """To who says that it is more than would be let come, and to who asks first."""
+def test_row_4_too_large_a_file_is_refused_before_the_body(small, more):
+    """By its declared length, or with "Expect: 100-continue"."""
     with socket.create_connection((small.host, small.port), timeout=60) as s:
         lines = ("POST /upload_file HTTP/1.1", "Host: localhost", f"Authorization: Bearer {small.key}",
                  "Content-Type: multipart/form-data; boundary=frontier", *more, "", "")
@@ -164,14 +164,14 @@ def test_row_4_too_large_a_file_is_refused_before_it_comes(small, more):
 
 def test_row_4_too_many_files(small):
     session = create(small)
-    says(small, session, "touch a b c d")  # what commands made counts too
+    says(small, session, "touch a b c d")  # files created by commands count too
     assert upload(small, session, "e", b"5").status == 200
     answer = upload(small, session, "f", b"6")
     assert answer.status == 507, answer
     detail = answer.json["detail"]
     assert set(detail) == {"error", "max_files", "current_files"}
     assert detail["max_files"] == 5 and detail["current_files"] == 5
-    assert upload(small, session, "e", b"again").status == 200  # no new one
+    assert upload(small, session, "e", b"again").status == 200  # replaces an existing file
     says(small, session, "rm a")
     assert upload(small, session, "f", b"6").status == 200
 
@@ -200,7 +200,7 @@ def test_row_4_too_full_a_workspace(small):
     assert listed(small, session)["total_files"] == 3
 
 
-def test_limits_hold_for_what_commands_write(small):
+def test_limits_apply_to_commands_too(small):
     session = create(small)
     r = execute(small, session, "head -c 2000000 /dev/zero > big; stat -c %s big")
     assert r["stdout"] == f"{1 << 20}\n", r
@@ -230,7 +230,7 @@ def test_row_5_errors(client):
     answer = download(client, session, "nothing")
     assert answer.status == 404 and answer.json == {"detail": "File not found"}
     assert download(client, session, "d").json == {"detail": "Invalid filename"}
-    answer = download(client, "ses_nobodys", "x")
+    answer = download(client, "ses_unknown", "x")
     assert answer.status == 404 and answer.json == {"detail": "Invalid or expired session"}
     for body in ({"session_id": session}, {"filename": "x"}, {"session_id": session, "filename": 7},
                  {"session_id": session, "filename_base64": "???"},
@@ -284,7 +284,7 @@ def test_row_6_odd_names(client):
     assert not any("name_base64" in f for f in got["files"])
 
 
-def test_row_6_names_that_are_no_text(client):
+def test_row_6_names_that_are_not_utf8(client):
     session = create(client)
     says(client, session, "printf x > $'a\\377b'")
     file, = listed(client, session)["files"]

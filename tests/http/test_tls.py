@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTPS: which certificates are taken, what is spoken, and that streams and bodies go over it."""
+"""HTTPS: certificates, protocol versions, and streams and bodies over it."""
 import contextlib
 import hashlib
 import http.client
@@ -62,7 +62,7 @@ def at(client):
     return "/v1/sessions/" + client.enter(key="tls")
 
 
-# ---- what is taken ----------------------------------------------------------------------------
+# ---- certificates -----------------------------------------------------------------------------
 
 
 def refused(cert, key):
@@ -77,13 +77,13 @@ def refused(cert, key):
         home.remove()
 
 
-def test_key_of_another(pems):
+def test_a_key_that_does_not_match_is_refused(pems):
     status, said = refused(pems["rsa"][0], pems["other"][1])
     assert status == 2 and said.startswith("lodged: ") and "do not match" in said, said
     assert pems["rsa"][0] in said and pems["other"][1] in said, said
 
 
-def test_not_pem(pems):
+def test_files_that_are_not_pem_are_refused(pems):
     junk, empty = pems["dir"] + "/junk", pems["dir"] + "/empty"
     with open(junk, "wb") as f:
         f.write(b"-----BEGIN CERTIFICATE-----\nbm9uc2Vuc2U=\n-----END CERTIFICATE-----\n")
@@ -95,7 +95,7 @@ def test_not_pem(pems):
         assert status == 2 and said.startswith("lodged: ") and wrong in said, said
 
 
-def test_not_there(pems):
+def test_missing_files_are_refused(pems):
     cert, key = pems["rsa"]
     status, said = refused("/nowhere.crt", key)
     assert status == 2 and "/nowhere.crt: No such file or directory" in said
@@ -103,7 +103,7 @@ def test_not_there(pems):
     assert status == 2 and "/nowhere.key: No such file or directory" in said
 
 
-def test_other_kinds_of_keys(pems):
+def test_ec_keys_are_accepted(pems):
     home = Home()
     with Daemon(home, env=settings(*pems["ec"])) as d:
         port = int(d.addresses()[0].rpartition(":")[2])
@@ -112,7 +112,7 @@ def test_other_kinds_of_keys(pems):
     home.remove()
 
 
-# ---- what is spoken ---------------------------------------------------------------------------
+# ---- protocol ---------------------------------------------------------------------------------
 
 
 def handshake(port, cert, least, most):
@@ -126,7 +126,7 @@ def handshake(port, cert, least, most):
             return t.version()
 
 
-def test_versions(daemon, pems):
+def test_only_tls_1_2_and_1_3_are_accepted(daemon, pems):
     cert, v = pems["rsa"][0], ssl.TLSVersion
     assert handshake(daemon.port, cert, v.TLSv1_2, v.TLSv1_2) == "TLSv1.2"
     assert handshake(daemon.port, cert, v.TLSv1_3, v.TLSv1_3) == "TLSv1.3"
@@ -135,7 +135,7 @@ def test_versions(daemon, pems):
             handshake(daemon.port, cert, old, old)
 
 
-def test_stranger_is_noticed(daemon, pems):
+def test_a_client_detects_another_certificate(daemon, pems):
     with pytest.raises(ssl.SSLCertVerificationError):
         tls(daemon.port, pems["other"][0]).get("/health")
 
@@ -143,16 +143,15 @@ def test_stranger_is_noticed(daemon, pems):
 @pytest.mark.parametrize("text", (
     f"GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\nx-api-key: {KEY}\r\n\r\n".encode(),
     b"\x16\x03\x01\x00\x05hello", b"\0" * 3000, b"\x80" * 100))
-def test_what_is_not_tls(daemon, client, text):
-    """The connection ends, nothing is told, and others do not notice."""
+def test_plain_http_is_not_answered(daemon, client, text):
+    """The connection is closed, and other connections are not affected."""
     with contextlib.suppress(ConnectionResetError):
         got = raw("127.0.0.1", daemon.port, text + b"\0" * 5000)
         assert b"HTTP/1.1 200" not in got and b"sessions" not in got
     assert client.get("/health").status == 200
 
 
-def test_callers_that_stop_halfway(daemon, client):
-    """None of them holds up another."""
+def test_unfinished_handshakes_block_nothing(daemon, client):
     halves = []
     for _ in range(20):
         s = socket.create_connection(("127.0.0.1", daemon.port), timeout=DEADLINE)
@@ -164,14 +163,14 @@ def test_callers_that_stop_halfway(daemon, client):
     assert client.get("/health").status == 200
 
 
-def test_socket_stays_plain(daemon):
+def test_the_unix_socket_does_not_use_tls(daemon):
     c = UnixConnection(daemon.home + "/s")
     c.request("GET", "/v1/sessions", headers={"x-api-key": KEY})
     assert c.getresponse().status == 200
     c.close()
 
 
-# ---- what goes over it ------------------------------------------------------------------------
+# ---- requests ---------------------------------------------------------------------------------
 
 
 def test_command(client, at):
@@ -179,7 +178,7 @@ def test_command(client, at):
     assert r.status == 200 and r.json["stdout"] == "hello\n"
 
 
-def test_urls_are_of_https(client):
+def test_urls_in_responses_are_https(client):
     assert client.post("/api/projects", {"id": "p", "name": "P", "userId": "ann"}).status == 201
     answer = client.post("/api/switch-project", {"projectId": "p", "userId": "ann"})
     assert answer.json["result"]["sandboxUrl"].startswith(f"https://127.0.0.1:{client.port}/v1/sessions/ses_")
@@ -196,8 +195,8 @@ def test_stream(client, at):
     assert text == "x" * size + "end\n" and events[-1]["event"] == "exit"
 
 
-def test_events_come_at_once(client, at):
-    """Not only when a buffer is full."""
+def test_events_are_sent_at_once(client, at):
+    """Without waiting for a full buffer."""
     c, response = client.open("POST", at + "/exec", {"command": "echo first; read x; echo $x", "stdin_open": True},
                               {"Accept": "application/x-ndjson"})
     started = json.loads(response.readline())
@@ -228,8 +227,8 @@ def test_upload_in_chunks(client, at):
     c.close()
 
 
-def test_a_caller_that_breaks_off(client, at):
-    """Without saying goodbye; the command goes on, and so does the service."""
+def test_a_disconnect_without_close_notify(client, at):
+    """The command and the service keep running."""
     c, response = client.open("POST", at + "/exec", {"command": "for i in {1..20}; do echo $i; sleep .05; done"},
                               {"Accept": "application/x-ndjson"})
     started = json.loads(response.readline())

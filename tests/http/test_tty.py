@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terminals over WebSockets: what is typed and seen, going away and coming back, limits."""
+"""Terminals over WebSockets: input and output, reconnecting, limits."""
 import contextlib
 import os
 import shutil
@@ -15,7 +15,7 @@ from ws import BINARY, CLOSE, PING, SECONDS, TEXT, Refused, Terminal, frame
 
 slow = pytest.mark.skipif(not os.environ.get("LODGE_SLOW"), reason="takes long: LODGE_SLOW=1")
 
-# Bytes as they are, both ways; and a mark when it is so.
+# Passes bytes unchanged in both directions, and prints a mark once that holds.
 RAW = "stty raw -echo; printf 'ready\\n'; "
 NUMBERS = "i=0; while [ $i -lt 250 ]; do echo line $i; i=$((i+1)); sleep 0.005; done"
 
@@ -49,10 +49,10 @@ def numbers():
     return b"".join(b"line %d\r\n" % i for i in range(250))
 
 
-# ---- what is typed and seen -------------------------------------------------------------------
+# ---- input and output -------------------------------------------------------------------------
 
 
-def test_a_login_shell_shows_what_is_typed_and_what_comes_of_it(client, session):
+def test_the_default_is_a_login_shell(client, session):
     with opened(client, session) as t:
         assert t.start == 0
         t.type("shopt -q login_shell && echo lo''gin; tty; echo $TERM\n")
@@ -63,7 +63,7 @@ def test_a_login_shell_shows_what_is_typed_and_what_comes_of_it(client, session)
         assert t.exit == {"exit_code": 3, "signal": None}
 
 
-def test_it_has_the_size_it_was_asked_for_and_follows_the_window(client, session):
+def test_size_and_resize(client, session):
     with opened(client, session, "cols=101&rows=33") as t:
         t.type("stty size\n")
         t.until("33 101")
@@ -80,9 +80,9 @@ def test_directory_and_user_can_be_chosen(client, session):
         assert t.output == b"/usr/lib\r\nuser\r\n"
 
 
-def test_a_user_that_is_not_there(client, session):
-    answer = refused(client, session, "user=nobody-here")
-    assert answer.status == 400 and b"user nobody-here" in answer.body, answer
+def test_an_unknown_user_is_refused(client, session):
+    answer = refused(client, session, "user=nosuch-user")
+    assert answer.status == 400 and b"user nosuch-user" in answer.body, answer
 
 
 def test_ctrl_c_interrupts_and_ctrl_d_ends(client, session):
@@ -93,7 +93,7 @@ def test_ctrl_c_interrupts_and_ctrl_d_ends(client, session):
         t.until("^C")
         t.type("echo co''de:$?\n")
         t.until("code:130")
-        for _ in range(SECONDS):  # typed before the next prompt is there it would be nobody's
+        for _ in range(SECONDS):  # a ctrl-D typed before the prompt appears may be lost
             if t.closed:
                 break
             t.type("\x04")
@@ -103,13 +103,13 @@ def test_ctrl_c_interrupts_and_ctrl_d_ends(client, session):
         assert t.exit["signal"] is None
 
 
-def test_a_death_by_signal_is_told(client, session):
+def test_death_by_a_signal_is_reported(client, session):
     with opened(client, session, of("kill -9 $$")) as t:
         assert t.run() == 1000
         assert t.exit == {"exit_code": None, "signal": 9}
 
 
-def test_bytes_that_came_with_the_request_are_typed(client, session):
+def test_frames_sent_with_the_request_are_input(client, session):
     with opened(client, session, of("read x; echo got:$x"), early=frame(BINARY, b"early\n")) as t:
         t.until("got:early")
         assert t.run() == 1000
@@ -123,11 +123,11 @@ def test_a_megabyte_goes_in_and_out_unchanged(client, session):
         sender.start()
         assert t.run() == 1000
         sender.join()
-        same = t.output.removeprefix(b"ready\n") == data  # a diff of it takes minutes
+        same = t.output.removeprefix(b"ready\n") == data  # pytest would take minutes to diff it
         assert same
 
 
-def test_a_ping_is_answered_and_a_message_may_come_in_pieces(client, session):
+def test_pings_and_fragmented_messages(client, session):
     with opened(client, session, of("stty -echo; echo ready; read x; echo got:$x")) as t:
         t.until("ready")
         t.send(BINARY, b"one ", fin=False)
@@ -139,7 +139,7 @@ def test_a_ping_is_answered_and_a_message_may_come_in_pieces(client, session):
         assert t.pongs == 1
 
 
-def test_input_is_delivered_though_its_sender_leaves_at_once(client, session):
+def test_input_is_delivered_after_an_immediate_disconnect(client, session):
     t = opened(client, session, of("stty -echo; read x; echo got:$x; sleep 1000"))
     t.type("last words\n")
     t.close()
@@ -147,17 +147,17 @@ def test_input_is_delivered_though_its_sender_leaves_at_once(client, session):
         again.until("got:last words")
 
 
-# ---- going away and coming back ---------------------------------------------------------------
+# ---- reconnecting -----------------------------------------------------------------------------
 
 
-def test_the_command_goes_on_without_anybody_and_can_be_taken_up_again(client, session):
+def test_the_command_keeps_running_and_can_be_reconnected(client, session):
     with opened(client, session) as t:
         t.type("x=kept; echo rea''dy\n")
         t.until("ready")
     assert record(client, session, t.exec)["state"] == "running"
     with opened(client, session, f"exec={t.exec}") as again:
         assert again.exec == t.exec and again.start == 0
-        again.until("ready")  # what was seen before
+        again.until("ready")  # replayed output
         again.type("echo it is $x\n")
         again.until("it is kept")
         again.send(CLOSE, b"\x03\xe8")
@@ -166,7 +166,7 @@ def test_the_command_goes_on_without_anybody_and_can_be_taken_up_again(client, s
     client.delete(f"/v1/sessions/{session}/execs/{t.exec}")
 
 
-def test_who_comes_back_sees_the_last_lines_first(client, session):
+def test_a_reconnect_replays_the_last_lines(client, session):
     t = opened(client, session, of("seq 1 40000; echo done; read x"))
     t.until("done")
     t.close()
@@ -180,7 +180,7 @@ def test_who_comes_back_sees_the_last_lines_first(client, session):
         assert again.run() == 1000
 
 
-def test_an_offset_goes_on_exactly_there(client, session):
+def test_an_offset_continues_exactly(client, session):
     t = opened(client, session, of(NUMBERS))
     seen, exec_id = b"", t.exec
     for n in (1, 50, 120, 200):
@@ -194,7 +194,7 @@ def test_an_offset_goes_on_exactly_there(client, session):
     t.close()
 
 
-def test_two_at_once_see_the_same(client, session):
+def test_two_clients_see_the_same_output(client, session):
     with opened(client, session, of(RAW + "head -c 3000000 /dev/zero | tr '\\0' x; read x; echo end")) as a:
         with opened(client, session, f"exec={a.exec}&offset=0") as b:
             readers = [threading.Thread(target=t.run) for t in (a, b)]
@@ -208,7 +208,7 @@ def test_two_at_once_see_the_same(client, session):
             assert a.exit == b.exit == {"exit_code": 0, "signal": None}
 
 
-def test_one_that_ended_is_shown_with_its_end(client, session):
+def test_an_ended_command_is_replayed_with_its_result(client, session):
     with opened(client, session, of("echo over; exit 7")) as t:
         t.run()
     for query, output in (("", b"over\r\n"), ("&offset=2", b"er\r\n"), ("&offset=6", b"")):
@@ -218,7 +218,7 @@ def test_one_that_ended_is_shown_with_its_end(client, session):
             assert again.exit == {"exit_code": 7, "signal": None}
 
 
-def test_a_terminal_wakes_a_session_that_sleeps(client):
+def test_a_terminal_resumes_a_hibernated_session(client):
     session = client.enter(key="tty-sleeps")
     assert client.post(f"/v1/sessions/{session}/hibernate").status == 200
     assert refused(client, session, "resume=0").status == 409
@@ -228,7 +228,7 @@ def test_a_terminal_wakes_a_session_that_sleeps(client):
         t.run()
 
 
-def test_the_end_of_its_session_is_the_end_of_a_terminal(client):
+def test_destroying_the_session_ends_its_terminals(client):
     session = client.enter(key="tty-ends")
     with opened(client, session) as t:
         assert client.delete(f"/v1/sessions/{session}").status == 200
@@ -236,27 +236,27 @@ def test_the_end_of_its_session_is_the_end_of_a_terminal(client):
         assert t.exit == {"exit_code": None, "signal": 9}
 
 
-# ---- who may ----------------------------------------------------------------------------------
+# ---- authorization ----------------------------------------------------------------------------
 
 
-def test_without_a_key_there_is_none(client, session):
+def test_a_terminal_needs_a_key(client, session):
     assert refused(client, session, key=False).status == 401
     assert refused(Client(client.host, client.port, "lk_" + 64 * "0"), session).status == 401
     wrong = refused(client, session, key=False, headers={"Sec-WebSocket-Protocol": "lodge.tty, lodge.key.nonsense"})
     assert wrong.status == 401
 
 
-def test_a_browser_gives_its_key_as_a_protocol(client, session):
+def test_a_browser_sends_its_key_as_a_subprotocol(client, session):
     offer = {"Sec-WebSocket-Protocol": f"lodge.tty, lodge.key.{KEY}"}
     with opened(client, session, of("echo hello"), key=False, headers=offer) as t:
         assert t.headers["sec-websocket-protocol"] == "lodge.tty"
         t.until("hello")
     assert refused(client, session, headers=offer).status == 400, "one key, not two"
-    # it is a key of WebSockets only
+    # other routes do not accept a key in this header
     assert Client(client.host, client.port, None).get(f"/v1/sessions/{session}", headers=offer).status == 401
 
 
-def test_another_page_may_not_open_one(client, session):
+def test_other_origins_are_refused(client, session):
     far = refused(client, session, headers={"Origin": "http://elsewhere.example"})
     assert far.status == 403 and far.code == "DENIED"
     assert refused(client, session, headers={"Origin": "null"}).status == 403
@@ -265,7 +265,7 @@ def test_another_page_may_not_open_one(client, session):
         t.until("hello")
 
 
-def test_other_tenants_do_not_see_it(client, session):
+def test_terminals_of_other_tenants_are_not_found(client, session):
     made = client.post("/v1/keys", {"tenant": "tty-other", "scope": "tenant"})
     assert made.status == 201, made
     other = Client(client.host, client.port, made.json["secret"])
@@ -280,12 +280,12 @@ def test_other_tenants_do_not_see_it(client, session):
     other.delete(f"/v1/sessions/{theirs}")
 
 
-# ---- what is refused --------------------------------------------------------------------------
+# ---- errors -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("headers", [{"Upgrade": None}, {"Connection": "keep-alive"}, {"Upgrade": "h2c"},
                                      {"Sec-WebSocket-Version": None}, {"Sec-WebSocket-Version": "8"}])
-def test_what_is_no_websocket_is_told_what_to_say(client, session, headers):
+def test_a_request_without_upgrade_gets_426(client, session, headers):
     answer = refused(client, session, headers=headers)
     assert answer.status == 426 and answer.code == "UPGRADE_REQUIRED"
     assert answer.headers["upgrade"] == "websocket"
@@ -293,14 +293,14 @@ def test_what_is_no_websocket_is_told_what_to_say(client, session, headers):
 
 
 @pytest.mark.parametrize("key", [None, "", "short", "AAAAAAAAAAAAAAAAAAAAAA==AAAA", "!" * 24])
-def test_a_handshake_needs_sixteen_bytes(client, session, key):
+def test_the_handshake_key_must_have_sixteen_bytes(client, session, key):
     assert refused(client, session, headers={"Sec-WebSocket-Key": key}).status == 400
 
 
 @pytest.mark.parametrize("query, status", [
     ("exec=exe_nothing", 404), ("offset=3", 400), ("cols=0", 400), ("rows=x", 400), ("exec=exe_a&command=ls", 400),
     (of("true", cwd="/nowhere"), 400)])
-def test_what_makes_no_sense_is_refused(client, session, query, status):
+def test_invalid_queries_are_refused(client, session, query, status):
     assert refused(client, session, query).status == status
 
 
@@ -333,7 +333,7 @@ BREACHES = [
 
 
 @pytest.mark.parametrize("sent, code", BREACHES, ids=[f"{i}-{code}" for i, (_, code) in enumerate(BREACHES)])
-def test_what_breaks_the_rules_ends_the_socket_not_the_command(client, session, sent, code):
+def test_protocol_errors_close_the_socket_not_the_command(client, session, sent, code):
     with opened(client, session, of("stty raw -echo; cat >/dev/null")) as t:
         t.sock.sendall(sent)
         assert t.end() == code
@@ -343,7 +343,7 @@ def test_what_breaks_the_rules_ends_the_socket_not_the_command(client, session, 
     assert client.delete(f"/v1/sessions/{session}/execs/{t.exec}").status == 200
 
 
-# ---- readers and writers that stop ------------------------------------------------------------
+# ---- stalled readers and writers --------------------------------------------------------------
 
 
 def memory(lodged):
@@ -351,7 +351,7 @@ def memory(lodged):
 
 
 def settled(client, session, exec_id):
-    """How much it has written, when it does not go on."""
+    """The number of bytes written, once it no longer grows."""
     last = -1
 
     def same():
@@ -362,8 +362,8 @@ def settled(client, session, exec_id):
     return last
 
 
-def test_a_reader_that_stops_holds_the_command_back(lodged, client, session):
-    """100 MB are written; as much as lies in between is all there is of them."""
+def test_a_stalled_reader_blocks_the_command(lodged, client, session):
+    """Of 100 MB of output only as much is written as the buffers hold."""
     total = 100 << 20
     with opened(client, session, of(RAW + f"head -c {total} /dev/zero; sleep 1000"), small=True) as t:
         before = memory(lodged)
@@ -373,7 +373,7 @@ def test_a_reader_that_stops_holds_the_command_back(lodged, client, session):
         while len(t.output) < 2 << 20:
             t.step()
         assert wait_for(lambda: record(client, session, t.exec)["stdout_bytes"] > held), "goes on when he does"
-    # nobody reads any more: it waits for nobody
+    # without a reader the command does not wait
     assert wait_for(lambda: record(client, session, t.exec)["stdout_bytes"] == total + 6)
     gone = refused(client, session, f"exec={t.exec}&offset=100")
     assert gone.status == 416 and gone.code == "OUTPUT_GONE"
@@ -394,7 +394,7 @@ def test_a_slow_reader_gets_every_byte_of_100_mb(lodged, client, session):
         assert memory(lodged) - before < 32 << 20
 
 
-def test_one_that_stops_holds_back_the_other_too_until_he_leaves(client, session):
+def test_a_stalled_reader_also_delays_the_other(client, session):
     with opened(client, session, of(RAW + "head -c 30000000 /dev/zero"), small=True) as stuck:
         with opened(client, session, f"exec={stuck.exec}&offset=0") as reader:
             reading = threading.Thread(target=reader.run)
@@ -405,7 +405,7 @@ def test_one_that_stops_holds_back_the_other_too_until_he_leaves(client, session
             assert len(reader.output) == 30000006 and reader.exit["exit_code"] == 0
 
 
-def test_input_nobody_reads_is_held_back_and_does_not_stop_the_output(lodged, client, session):
+def test_unread_input_is_bounded_and_does_not_stop_the_output(lodged, client, session):
     with opened(client, session, of(RAW + "while sleep 0.05; do echo tick; done")) as t:
         t.until("ready")
         before = memory(lodged)
@@ -422,29 +422,29 @@ def test_input_nobody_reads_is_held_back_and_does_not_stop_the_output(lodged, cl
 
 
 @slow
-def test_a_silent_peer_is_let_go_after_a_minute(client, session):
+def test_a_silent_client_is_disconnected_after_a_minute(client, session):
     with opened(client, session, of("sleep 1000")) as t:
         t.sock.settimeout(100)
         seen = []
         while not seen or seen[-1] != CLOSE:
-            seen.append(t.read_frame()[0])  # and pings stay without an answer
+            seen.append(t.read_frame()[0])  # pings are not answered
         assert seen == [PING, PING, CLOSE]
     client.delete(f"/v1/sessions/{session}/execs/{t.exec}")
 
 
 @slow
-def test_a_peer_that_answers_pings_stays(client, session):
+def test_a_client_that_answers_pings_stays_connected(client, session):
     with opened(client, session, of("sleep 75; echo still here")) as t:
         t.sock.settimeout(100)
         assert t.run() == 1000
         assert t.output == b"still here\r\n"
 
 
-# ---- the end of lodged ------------------------------------------------------------------------
+# ---- restarts of lodged -----------------------------------------------------------------------
 
 
-def test_terminals_outlive_lodged_to_the_byte():
-    """It is killed, it is stopped, and each time the reader goes on where he was."""
+def test_terminals_survive_restarts_without_losing_a_byte():
+    """lodged is killed and stopped, and each time the reader continues where it was."""
     lodged = Lodged()
     try:
         client = lodged.client()
@@ -497,7 +497,7 @@ class Tls(Lodged):
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl to make a certificate with")
-def test_all_of_it_works_over_tls(tmp_path):
+def test_terminals_work_over_tls(tmp_path):
     cert, key = certificate(tmp_path, "here")
     with contextlib.closing(Tls(tls_cert=cert, tls_key=key)) as lodged:
         client = lodged.client()

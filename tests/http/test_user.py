@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Root is given up: by whom the service runs, whose the data are, and what it can still do."""
+"""Giving up root: the user of the service, the owner of the data, and the remaining privileges."""
 import os
 import signal
 import socket
@@ -9,7 +9,7 @@ import pytest
 
 from client import BUILD, LODGED, Lodged, is_alive, wait_for
 
-NOBODYS_ID = 60777
+DEFAULT_ID = 60777
 
 
 def status(pid):
@@ -22,23 +22,23 @@ def start(*options, env=None):
                           env=dict(os.environ, **(env or {})), check=False)
 
 
-def test_who_talks_to_the_network_has_no_privilege(lodged, client):
+def test_the_network_process_has_no_privileges(lodged, client):
     session = client.enter(key="k")
     s = status(lodged.process.pid)
-    assert set(s["Uid"].split()) == {str(NOBODYS_ID)} and set(s["Gid"].split()) == {str(NOBODYS_ID)}
+    assert set(s["Uid"].split()) == {str(DEFAULT_ID)} and set(s["Gid"].split()) == {str(DEFAULT_ID)}
     assert not s["Groups"].strip() and s["NoNewPrivs"] == "1"
     assert int(s["CapEff"], 16) == int(s["CapPrm"], 16) == int(s["CapInh"], 16) == int(s["CapAmb"], 16) == 0
     assert client.post(f"/v1/sessions/{session}/exec", {"command": "echo hi"}).json["stdout"] == "hi\n"
 
 
-def test_what_guests_may_have_written_is_closed_to_it(lodged, client):
+def test_lodged_cannot_access_files_of_guests(lodged, client):
     client.enter(key="k")
     st = os.stat(os.path.join(lodged.home, "keeper"))
     assert st.st_uid == 0 and st.st_mode & 0o777 == 0o700
-    assert os.stat(lodged.home).st_uid == NOBODYS_ID and os.stat(lodged.home).st_mode & 0o777 == 0o700
+    assert os.stat(lodged.home).st_uid == DEFAULT_ID and os.stat(lodged.home).st_mode & 0o777 == 0o700
 
 
-def test_a_keeper_that_dies_is_started_again(lodged, client):
+def test_a_dead_keeper_is_restarted(lodged, client):
     session = client.enter(key="k")
     for _ in range(2):
         keeper = lodged.keepers()[0]
@@ -48,7 +48,7 @@ def test_a_keeper_that_dies_is_started_again(lodged, client):
     assert client.post(f"/v1/sessions/{session}/exec", {"command": "echo hi"}).json["stdout"] == "hi\n"
 
 
-def test_an_archive_is_packed_and_unpacked_without_privileges(client):
+def test_export_and_import_without_privileges(client):
     session = client.enter(key="k")
     assert client.call("PUT", f"/v1/sessions/{session}/files/f", b"x").status in (200, 201)
     snapshot = client.post(f"/v1/sessions/{session}/snapshots", {}).json["snapshot"]["id"]
@@ -58,7 +58,7 @@ def test_an_archive_is_packed_and_unpacked_without_privileges(client):
     assert again.status == 201, again
 
 
-def test_all_of_it_ends_together():
+def test_all_processes_end_together():
     d = Lodged()
     try:
         d.client().enter(key="k")
@@ -71,8 +71,8 @@ def test_all_of_it_ends_together():
         d.close()
 
 
-def test_a_directory_that_root_used_is_taken_over():
-    """As liblodge or an older lodged left it: the sessions and their files are still there."""
+def test_a_data_directory_of_root_is_taken_over():
+    """As liblodge or an older lodged left it; the sessions and their files are preserved."""
     d = Lodged()
     try:
         client = d.client()
@@ -89,20 +89,20 @@ def test_a_directory_that_root_used_is_taken_over():
         d.start()
         client = d.client()
         assert client.get(f"/v1/sessions/{session}/files/f").data == b"x"
-        assert os.stat(os.path.join(d.home, "lodge.db")).st_uid == NOBODYS_ID
+        assert os.stat(os.path.join(d.home, "lodge.db")).st_uid == DEFAULT_ID
     finally:
         d.close()
 
 
-@pytest.mark.parametrize("user, says", [("root", "as root"), ("0", "as root"), ("nobody-of-that-name", "unknown user"),
+@pytest.mark.parametrize("user, says", [("root", "as root"), ("0", "as root"), ("nosuch-user", "unknown user"),
                                         ("-1", "unknown user"), ("12x", "unknown user")])
-def test_a_user_that_cannot_be(tmp_path, user, says):
+def test_invalid_users_are_refused(tmp_path, user, says):
     r = start("--data", str(tmp_path), "--user", user)
     assert r.returncode == 2 and "user" in r.stderr and says in r.stderr, r.stderr
     assert os.listdir(tmp_path) == []
 
 
-def test_a_user_by_name():
+def test_the_user_setting_accepts_a_name():
     d = Lodged(user="daemon")
     try:
         assert status(d.process.pid)["Uid"].split()[0] == "1"
@@ -111,20 +111,20 @@ def test_a_user_by_name():
         d.close()
 
 
-def test_a_place_the_user_cannot_reach(tmp_path):
+def test_an_unreachable_data_directory_is_refused(tmp_path):
     closed = tmp_path / "closed"
     closed.mkdir(0o700)
     r = start("--data", str(closed / "data"))
     assert r.returncode == 1 and "cannot access it" in r.stderr, r.stderr
 
 
-def test_someone_elses_directory_is_refused(tmp_path):
+def test_a_directory_of_another_user_is_refused(tmp_path):
     os.chown(tmp_path, 4242, 4242)
     r = start("--data", str(tmp_path))
     assert r.returncode == 1 and "4242" in r.stderr, r.stderr
 
 
-def test_sandboxes_are_hibernated_at_the_end_if_asked():
+def test_stop_sandboxes_hibernates_at_shutdown():
     d = Lodged(stop_sandboxes=1)
     try:
         session = d.client().enter(key="k")
@@ -135,7 +135,7 @@ def test_sandboxes_are_hibernated_at_the_end_if_asked():
         d.close()
 
 
-def test_a_directory_with_other_things_stays_as_it_is(tmp_path):
+def test_a_directory_with_other_files_is_refused_unchanged(tmp_path):
     (tmp_path / "mine").write_text("x")
     (tmp_path / "store").mkdir()
     before = {p.name: p.stat().st_uid for p in (tmp_path, *tmp_path.iterdir())}
@@ -145,7 +145,7 @@ def test_a_directory_with_other_things_stays_as_it_is(tmp_path):
 
 
 def keeper_of(home, identity):
-    """The keeper as the starter starts it, without a word from the engine; its status and what it said."""
+    """Run the keeper as the starter would, without an engine; return its status and output."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         k = subprocess.Popen([os.path.join(BUILD, "lodge-keeper"), "--home", home, "--closed", identity],
@@ -158,8 +158,8 @@ def keeper_of(home, identity):
     return k.wait(30), said
 
 
-def test_another_directory_in_the_keepers_place_is_refused(tmp_path):
-    """As one who took over lodged could put there: a link, or another directory of root's."""
+def test_a_replaced_keeper_directory_is_refused(tmp_path):
+    """A compromised lodged could put a link or another directory there."""
     victim, keeper = tmp_path / "victim", tmp_path / "keeper"
     victim.mkdir(0o755)
     keeper.mkdir(0o700)
@@ -174,7 +174,7 @@ def test_another_directory_in_the_keepers_place_is_refused(tmp_path):
     assert os.stat(victim).st_mode & 0o777 == 0o755 and not os.listdir(victim) and not os.listdir(keeper)
 
 
-def test_the_keeper_of_a_service_is_closed(lodged, client):
+def test_the_keeper_of_a_service_gets_the_closed_option(lodged, client):
     client.enter(key="k")
     with open(f"/proc/{lodged.keepers()[0]}/cmdline") as f:
         words = f.read().split("\0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The warm start: what is answered while lodged starts, and what is known before anything is started."""
+"""Starting: responses while lodged starts, recorded environments of templates, and metrics."""
 import contextlib
 import json
 import os
@@ -16,7 +16,7 @@ import pytest
 from client import BUILD, KEY, Client, Lodged, wait_for
 from daemon import Daemon, Home
 from machine import run_dir
-from test_admin import check_histogram, numbers
+from test_admin import check_histogram, read_metrics
 
 STAGES = ("store", "keeper", "adopt", "ready")
 WAITING = """#!/bin/sh
@@ -31,7 +31,7 @@ def ok(answer):
 
 
 class Slow:
-    """A lodged whose keeper starts when it is let, on a port that is known before it says so."""
+    """A lodged whose keeper starts when let() is called, on a port that is known in advance."""
 
     def __init__(self, keeper, **env):
         self.home = Home()
@@ -80,7 +80,7 @@ class Slow:
 
 @pytest.fixture
 def slow():
-    """slow("waits" or "missing") is started, and ended with the test."""
+    """slow("waits" or "missing") starts one, which ends with the test."""
     made = []
 
     def start(keeper, **env):
@@ -106,19 +106,19 @@ class Call(threading.Thread):
         return self.got
 
 
-# ---- nothing blocks at the start ----------------------------------------------------------------
+# ---- responses during the start -----------------------------------------------------------------
 
 
-def test_it_answers_while_it_starts(slow):
+def test_responses_while_lodged_starts(slow):
     d = slow("waits", LODGE_QUEUE_MAX="1")
     h = d.health()
     assert (h["status"], h["starting"]["stage"], h["starting"]["error"]) == ("starting", "keeper", None)
     assert h["parts"]["store"]["ok"] and h["starting"]["total_steps"] == 4 and h["starting"]["step"] == 2
-    nobody = Client("127.0.0.1", d.port, None)
-    assert nobody.get("/ready").status == 503 and nobody.get("/ready").json == {"ready": False}
+    anonymous = Client("127.0.0.1", d.port, None)
+    assert anonymous.get("/ready").status == 503 and anonymous.get("/ready").json == {"ready": False}
     for path in ("/", "/docs", "/openapi.json", "/metrics"):
-        assert nobody.get(path).status == 200
-    assert nobody.get("/v1/sessions").status == 401  # keys are checked as ever
+        assert anonymous.get(path).status == 200
+    assert anonymous.get("/v1/sessions").status == 401  # keys are checked as usual
     p = ok(d.client.get("/v1/progress"))
     assert (p["status"], p["stage"], p["step"], p["error"]) == ("running", "keeper", 2, None)
     first = Call(d.client.post, "/v1/sessions", {"key": "early"})
@@ -137,15 +137,15 @@ def test_it_answers_while_it_starts(slow):
     assert d.daemon.addresses() == [f"http://127.0.0.1:{d.port}"]
     h = d.health()
     assert (h["status"], h["starting"], h["last_error"]) == ("ok", None, None)
-    assert nobody.get("/ready").status == 200
-    # who comes late is told the latest at once
+    assert anonymous.get("/ready").status == 200
+    # a late subscriber gets the latest event at once
     late = d.client.get("/v1/progress", headers={"Accept": "text/event-stream"})
     assert late.data.count(b"event: progress") == 1 and b'"status":"ready"' in late.data
     assert d.client.delete("/v1/sessions/key:early").status == 200
     assert d.daemon.close() == 0
 
 
-def test_ready_is_said_when_it_is(slow):
+def test_systemd_is_notified_when_ready(slow):
     with tempfile.TemporaryDirectory() as place, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         os.chmod(place, 0o755)
         s.bind(place + "/notify")
@@ -160,7 +160,7 @@ def test_ready_is_said_when_it_is(slow):
         assert d.daemon.addresses()
 
 
-def test_a_start_that_fails_is_tried_again(slow):
+def test_a_failed_start_is_retried(slow):
     d = slow("missing")
     assert wait_for(lambda: d.health()["starting"]["error"])
     h = d.health()
@@ -172,9 +172,9 @@ def test_a_start_that_fails_is_tried_again(slow):
     assert error["retryable"] and error["details"]["stage"] == "keeper" and "lodge-keeper" in error["message"]
     assert ok(d.client.get("/v1/progress"))["status"] in ("error", "running")
     assert wait_for(lambda: d.health()["starting"]["tries"] >= h["starting"]["tries"] + 2)
-    assert d.health()["last_error"] is None  # who came too early had no trouble
+    assert d.health()["last_error"] is None  # early requests are not reported as errors
     d.let()
-    # retried on demand, long before the back-off would be over
+    # a request retries at once, long before the back-off ends
     assert wait_for(lambda: d.client.post("/v1/sessions", {"key": "early"}).status == 201)
     assert d.daemon.addresses() and d.health()["status"] == "ok"
     assert "start failed: " in d.daemon.log() and "retrying in " in d.daemon.log()
@@ -183,20 +183,20 @@ def test_a_start_that_fails_is_tried_again(slow):
 
 
 @pytest.mark.parametrize("keeper", ("waits", "missing"))
-def test_it_can_be_ended_while_it_starts(slow, keeper):
+def test_lodged_can_be_stopped_while_it_starts(slow, keeper):
     d = slow(keeper)
     waiting = Call(d.client.get, "/v1/sessions")
     assert wait_for(lambda: d.health()["starting"]["waiting"] or d.health()["starting"]["tries"])
     d.daemon.send(signal.SIGTERM)
     if keeper == "waits":
-        d.let()  # a process that was started is waited for
+        d.let()  # lodged waits for a keeper it has started
     assert d.daemon.ends()[0] == 0
     answer = waiting.answer()
     assert answer.status in (200, 503), answer
 
 
-def test_what_runs_is_taken_up_before_anybody_is_served(slow):
-    """Those who come early find their sandbox as it was."""
+def test_sandboxes_are_adopted_before_requests_are_served(slow):
+    """Early requests find the same sandbox."""
     d = slow("waits")
     d.let()
     d.daemon.addresses()
@@ -214,8 +214,8 @@ def test_what_runs_is_taken_up_before_anybody_is_served(slow):
     assert d.client.delete("/v1/sessions/" + sid).status == 200
 
 
-def test_a_keeper_that_fails_later_is_told(slow):
-    """The service goes on; each call tries anew, and the last error is in /health."""
+def test_a_keeper_that_fails_later_is_reported(slow):
+    """The service keeps running, each call retries, and /health has the last error."""
     d = slow("waits")
     d.let()
     d.daemon.addresses()
@@ -229,7 +229,7 @@ def test_a_keeper_that_fails_later_is_told(slow):
     assert h["status"] == "degraded" and h["starting"] is None and "lodge-keeper" in h["parts"]["keeper"]["error"]
     assert d.client.run(sid, "echo alive") == "alive\n"
     failed = d.client.get("/v1/sessions/key:b/progress")
-    if failed.status == 200:  # the record is there: its start failed
+    if failed.status == 200:  # the session exists, but its start failed
         assert failed.json["status"] == "error" and "lodge-keeper" in failed.json["error"]
         stream = d.client.get("/v1/sessions/key:b/progress", headers={"Accept": "text/event-stream"})
         assert stream.data.count(b"event: progress") == 1 and b'"status":"error"' in stream.data
@@ -239,7 +239,7 @@ def test_a_keeper_that_fails_later_is_told(slow):
     assert h["status"] == "ok" and "error" not in h["parts"]["keeper"] and h["last_error"]["code"] == "UNAVAILABLE"
     for key in ("a", "b"):
         assert d.client.delete("/v1/sessions/key:" + key).status == 200
-    # nor is the one left that was being looked into when its keeper died
+    # the sandbox that was being inspected when its keeper died is gone too
     assert wait_for(lambda: not sandboxes_of(d.home)), sandboxes_of(d.home)
 
 
@@ -256,7 +256,7 @@ def keepers(program):
     return found
 
 
-# ---- errors for people --------------------------------------------------------------------------
+# ---- error messages -----------------------------------------------------------------------------
 
 
 def test_errors_are_one_plain_line(client):
@@ -267,7 +267,7 @@ def test_errors_are_one_plain_line(client):
         assert "<script" not in message and message.isprintable(), message
 
 
-# ---- what it looks like inside ------------------------------------------------------------------
+# ---- recorded environments ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -288,7 +288,7 @@ def environment(client, at):
     return answer.json["environment"] if answer.status == 200 else None
 
 
-def test_environment_is_found_by_itself(lodged, client):
+def test_the_environment_is_recorded_automatically(lodged, client):
     answer = client.get("/v1/templates/nothing/environment")
     assert answer.status == 404 and "no template" in answer.json["error"]["message"]
     sid = client.enter()
@@ -299,9 +299,9 @@ def test_environment_is_found_by_itself(lodged, client):
     assert found["pwd"] == found["env"]["HOME"] == client.run(sid, "pwd").strip()
     assert found["tools"]["bash"] == client.run(sid, "bash --version | head -n 1").strip()
     assert found["os"]["id"] and found["env"]["PATH"]
-    assert ok(client.get("/health"))["parts"]["room"]["active"] == 1  # the sandbox it asked is gone
+    assert ok(client.get("/health"))["parts"]["room"]["active"] == 1  # the sandbox used for it was destroyed
     client.delete("/v1/sessions/" + sid)
-    # told without starting anything, also by the next one
+    # reading it starts nothing, also after a restart
     lodged.stop()
     lodged.start()
     client = lodged.client()
@@ -309,7 +309,7 @@ def test_environment_is_found_by_itself(lodged, client):
     assert ok(client.get("/health"))["parts"]["room"]["active"] == 0
 
 
-def test_secrets_are_not_kept(lodged, client, template):
+def test_secrets_are_redacted(lodged, client, template):
     answer = client.get(template + "/environment")
     assert answer.status == 404 and "is not recorded yet" in answer.json["error"]["message"]
     answer = client.post(template + "/environment")
@@ -337,7 +337,7 @@ def test_environment_follows_the_template(client, template):
     assert answer.status == 404 and "no template" in answer.json["error"]["message"]
 
 
-def test_environment_needs_a_shell_and_rights(lodged, client):
+def test_environments_need_a_shell_and_the_admin_scope(lodged, client):
     answer = client.post("/v1/templates/empty/environment")
     assert answer.status == 409 and "/bin/sh" in answer.json["error"]["message"]
     assert client.post("/v1/templates/nothing/environment").status == 404
@@ -348,7 +348,7 @@ def test_environment_needs_a_shell_and_rights(lodged, client):
     assert ok(client.get("/health"))["parts"]["room"]["active"] == 0
 
 
-def test_environments_can_be_left_alone():
+def test_recording_environments_can_be_disabled():
     with contextlib.closing(Lodged(environment_snapshots=0)) as d:
         client = d.client()
         client.enter(key="a")
@@ -371,10 +371,10 @@ def test_pin(client):
         answer = client.post("/v1/sessions", {"key": "one", "pin": pin})
         message = answer.json["error"]["message"]
         assert answer.status == 409 and pin in message and one in message, answer
-    answer = client.post("/v1/sessions", {"key": "nobody", "pin": one})
+    answer = client.post("/v1/sessions", {"key": "nosuch", "pin": one})
     assert answer.status == 409 and one in answer.json["error"]["message"], answer
-    assert client.get("/v1/sessions/key:nobody").status == 404  # nothing was made instead
-    # resumed it is another sandbox: the session is the same, the old sandbox is not
+    assert client.get("/v1/sessions/key:nosuch").status == 404  # no session was created instead
+    # after a resume the session is the same, but its old sandbox no longer matches
     ok(client.post(f"/v1/sessions/{one}/hibernate"))
     assert client.post("/v1/sessions", {"key": "one", "pin": sandbox}).status == 409
     got = ok(client.post("/v1/sessions", {"key": "one", "pin": one}))
@@ -384,7 +384,7 @@ def test_pin(client):
     assert client.post("/v1/sessions", {"pin": one}).status in (409, 410)
 
 
-# ---- numbers ------------------------------------------------------------------------------------
+# ---- metrics ------------------------------------------------------------------------------------
 
 
 def count(samples, name, **labels):
@@ -393,11 +393,11 @@ def count(samples, name, **labels):
 
 
 def moved(client, before, name, **labels):
-    return count(numbers(client)[0], name, **labels) - count(before, name, **labels)
+    return count(read_metrics(client)[0], name, **labels) - count(before, name, **labels)
 
 
-def test_numbers_move(client):
-    before, types = numbers(client)
+def test_metrics_count_operations(client):
+    before, types = read_metrics(client)
     assert types["lodge_create_seconds"] == types["lodge_probe_seconds"] == "histogram"
     sid = client.enter(key="n")
     assert moved(client, before, "lodge_create_seconds_count", source="cold") == 1
@@ -409,7 +409,7 @@ def test_numbers_move(client):
     ok(client.post(f"/v1/sessions/{sid}/probe"))
     assert moved(client, before, "lodge_probe_seconds_count") == 1
     ok(client.post(f"/v1/sessions/{sid}/hibernate"))
-    client.run(sid, "true")  # resumed by who needs it, not by entering
+    client.run(sid, "true")  # resumed by a command, not by entering
     assert moved(client, before, "lodge_create_seconds_count", source="resume") == 1
     assert moved(client, before, "lodge_enters_total", outcome="resumed") == 0
     ok(client.post(f"/v1/sessions/{sid}/hibernate"))
@@ -419,7 +419,7 @@ def test_numbers_move(client):
     forks = ok(client.post(f"/v1/sessions/{sid}/fork", {"count": 1}))["sessions"]
     client.run(forks[0]["id"], "true")
     assert moved(client, before, "lodge_create_seconds_count", source="fork") == 1
-    samples = numbers(client)[0]
+    samples = read_metrics(client)[0]
     for source in ("pool", "cold", "resume", "fork"):
         check_histogram(samples, "lodge_create_seconds", f'source="{source}"')
     check_histogram(samples, "lodge_probe_seconds", "")
@@ -429,17 +429,17 @@ def test_numbers_move(client):
         client.delete("/v1/sessions/" + s)
 
 
-def test_the_pool_is_counted():
+def test_pool_metrics():
     with contextlib.closing(Lodged(pool=2, environment_snapshots=0)) as d:
         client = d.client()
-        assert wait_for(lambda: count(numbers(client)[0], "lodge_pool_ready") == 2)
-        before = numbers(client)[0]
+        assert wait_for(lambda: count(read_metrics(client)[0], "lodge_pool_ready") == 2)
+        before = read_metrics(client)[0]
         assert count(before, "lodge_pool_target") == 2
         client.enter(key="a")
         assert moved(client, before, "lodge_create_seconds_count", source="pool") == 1
         assert moved(client, before, "lodge_pool_hits_total") == 1
-        # no slot is root's: one is made
+        # the pool has no slots for the root class, so one is created
         ok(client.post("/v1/sessions", {"key": "b", "class": "root"}))
         assert moved(client, before, "lodge_create_seconds_count", source="cold") == 1
         assert moved(client, before, "lodge_pool_misses_total") == 1
-        assert wait_for(lambda: count(numbers(client)[0], "lodge_pool_ready") == 2)
+        assert wait_for(lambda: count(read_metrics(client)[0], "lodge_pool_ready") == 2)

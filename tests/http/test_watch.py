@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watching a directory that does what it can against being watched."""
+"""Watching a directory whose guest works against it."""
 import contextlib
 import json
 
@@ -21,7 +21,7 @@ class Watch:
         assert self.next() == ("change", "ready", None)
 
     def next(self):
-        """(event, kind or code, path); None at the end."""
+        """The next (event, kind or code, path), or None at the end."""
         name = b""
         while line := self.response.readline():
             if line.startswith(b"event: "):
@@ -33,7 +33,7 @@ class Watch:
         return None
 
     def until(self, event):
-        """All up to this one."""
+        """All events up to this one."""
         seen = []
         while not seen or seen[-1] != event:
             e = self.next()
@@ -52,7 +52,7 @@ def watching(client, at, path="t", recursive=1):
         yield w
 
 
-def test_what_a_path_can_be(client, at, t):
+def test_paths_to_watch(client, at, t):
     run(client, at, "cd t; mkdir d no; echo >f; mkfifo p; ln -s d link; ln -s loop loop; ln -s /etc etc; chmod 0 no")
     for path, status in (("t/f", 400), ("t/p", 400), ("t/loop", 400), ("t/none", 404), ("t/no", 403), ("t/f/x", 400),
                          ("/proc/1/root", 400), ("/proc/self/cwd", 400), ("/proc/self/fd/3", 400), ("t%00", 400),
@@ -66,8 +66,8 @@ def test_what_a_path_can_be(client, at, t):
     run(client, at, "chmod 755 t/no")
 
 
-def test_names_of_any_bytes(client, at, t):
-    """No name ends a line, and none is told that nobody asked for."""
+def test_names_cannot_inject_events(client, at, t):
+    """A name may contain line breaks, and only names in the directory are reported."""
     with watching(client, at) as w:
         run(client, at, "cd t; touch \"$(printf 'a\\n\\ndata: {}\\nb')\"; touch \"$(printf '\\377')\"; touch end")
         seen = w.until(("change", "create", "t/end"))
@@ -93,8 +93,8 @@ def test_directories_that_come_and_go(client, at, t):
         w.until(("change", "create", "t/z/y/x"))
 
 
-def test_a_flood(client, at, t):
-    """Who does not read is told that something was lost; the guest is not held up, nor are we."""
+def test_a_flood_of_changes(client, at, t):
+    """A slow reader gets a "lost" event; neither the guest nor lodged is delayed."""
     with watching(client, at) as w:
         run(client, at, "cd t; i=0; while [ $i -lt 20000 ]; do : >f$((i % 50)); i=$((i + 1)); done; mkdir last")
         assert client.get(t + "?list").status == 200
@@ -107,7 +107,7 @@ def test_a_flood(client, at, t):
     assert client.get(at).json["session"]["state"] == "active"
 
 
-def test_the_directory_itself_goes(client, at, t):
+def test_removing_the_directory_ends_the_watch(client, at, t):
     with watching(client, at) as w:
         assert client.delete(t + "?recursive=1").status == 204
         seen = []
@@ -116,7 +116,7 @@ def test_the_directory_itself_goes(client, at, t):
         assert ("change", "remove", "t") in seen and seen[-1][0] == "end"
 
 
-def test_paths_longer_than_can_be_said(client, at, t):
+def test_paths_longer_than_path_max(client, at, t):
     with watching(client, at) as w:
         run(client, at, "python3 - <<'E'\nimport os\nos.chdir('t')\nfor i in range(40):\n os.mkdir('n' * 250)\n os.chdir('n' * 250)\n"
                         "open('deep', 'w')\nE\ntouch t/end")
@@ -126,7 +126,7 @@ def test_paths_longer_than_can_be_said(client, at, t):
 
 
 def test_more_directories_than_can_be_watched(client, at, t):
-    """The kernel's bound for one user is told as a bound, and not as that of the disk."""
+    """The kernel's limit for a user is reported as such, and not as a full disk."""
     bound = int(run(client, at, "cat /proc/sys/fs/inotify/max_user_watches /proc/sys/user/max_inotify_watches | sort -n | head -1"))
     n, statuses = 8000, set()
     run(client, at, f"cd t; seq {n} | xargs mkdir", timeout_ms=120000)
@@ -139,19 +139,19 @@ def test_more_directories_than_can_be_watched(client, at, t):
     assert statuses == ({200, 503} if 9 * n > bound else {200})
 
 
-def test_more_watchers_than_there_is_room(client, at, t):
-    """The session's file calls have a bound; who is over it is told so, and it ends with the watchers."""
+def test_the_number_of_watchers_is_limited(client, at, t):
+    """A session has a limited number of file calls; the limit frees when watchers end."""
     with contextlib.ExitStack() as all_of_them:
         for _ in range(8):
             all_of_them.enter_context(watching(client, at))
         assert client.get(t + "?list").status == 200
     assert wait_for(lambda: client.get(at + "/stats").status == 200)
-    for _ in range(30):  # whoever left is gone, not only forgotten
+    for _ in range(30):  # each disconnected watcher has really ended
         with watching(client, at):
             pass
 
 
-def test_a_watched_session_goes(client):
+def test_destroying_the_session_ends_the_watch(client):
     at = "/v1/sessions/" + client.enter(key="watched")
     with watching(client, at, path="") as w:
         assert client.delete(at).status == 200

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the thread surface have in common."""
+"""Shared by the tests of the threads API."""
 import os
 import uuid
 
@@ -54,7 +54,7 @@ def download(client, session, name):
 
 
 def sandboxes(lodged):
-    """Those the keeper knows of, without what waits in the pool."""
+    """Sandboxes in the keeper's records, without slots of the pool."""
     try:
         names = os.listdir(os.path.join(lodged.run_dir(), "d", "sandboxes"))
     except FileNotFoundError:
@@ -63,5 +63,5 @@ def sandboxes(lodged):
 
 
 def nothing_is_left(lodged):
-    """No sandbox, and no files of one."""
+    """Wait until no sandbox is left."""
     return wait_for(lambda: not sandboxes(lodged))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A WebSocket client of nothing but a socket, and a terminal over it."""
+"""A WebSocket client on a plain socket, and a terminal over it."""
 import base64
 import hashlib
 import json
@@ -15,7 +15,7 @@ SECONDS = 120
 
 
 class Refused(Exception):
-    """The answer was not 101."""
+    """The response was not 101."""
 
     def __init__(self, status, headers, body):
         super().__init__(f"{status} {body[:300]!r}")
@@ -46,8 +46,8 @@ def frame(opcode, payload=b"", fin=True, mask=True, rsv=0, key=None):
 
 class WebSocket:
     def __init__(self, host, port, path, headers=None, early=b"", small=False, wrap=None):
-        """headers: in the place of the usual ones, None leaves one out. early: bytes sent together with the
-        request. small: a receive buffer of a few kB. wrap: makes a TLS socket of a socket."""
+        """headers: override the default ones, None omits one. early: bytes sent together with the request. small: use
+        a receive buffer of a few kB. wrap: function that makes a TLS socket of a socket."""
         self.rest, self.closed, self.pongs = b"", None, 0
         self.sock = socket.socket()
         self.sock.settimeout(SECONDS)
@@ -96,7 +96,7 @@ class WebSocket:
         return data
 
     def ready(self, seconds):
-        """Whether something can be read by then."""
+        """Whether something can be read within this time."""
         if self.rest or getattr(self.sock, "pending", int)():
             return True
         return bool(select.select([self.sock], [], [], max(seconds, 0))[0])
@@ -112,7 +112,7 @@ class WebSocket:
         return first & 0xf, self.take(n)
 
     def read(self):
-        """The next frame; a ping is answered."""
+        """The next frame; pings are answered."""
         opcode, data = self.read_frame()
         if opcode == PING:
             self.send(PONG, data)
@@ -126,7 +126,7 @@ class WebSocket:
         self.sock.sendall(frame(opcode, payload, **kw))
 
     def end(self):
-        """The code with which the server closed, whatever comes before it."""
+        """The code with which the server closes; earlier frames are skipped."""
         while not self.closed:
             self.read()
         return self.closed[0]
@@ -142,7 +142,7 @@ class WebSocket:
 
 
 class Terminal(WebSocket):
-    """What was written is in `output`, from offset `start` on; `exit` is how the command ended."""
+    """`output` has the received bytes, from offset `start` on; `exit` is the result of the command."""
 
     def __init__(self, client, session, query="", key=True, headers=None, **kw):
         headers = dict(headers or {})
@@ -160,7 +160,7 @@ class Terminal(WebSocket):
         return self.start + len(self.output)
 
     def step(self):
-        """One frame; False when there are no more."""
+        """Read one frame; return False if there are no more."""
         opcode, data = self.read()
         if opcode == BINARY:
             self.output += data
@@ -177,7 +177,7 @@ class Terminal(WebSocket):
         self.send(TEXT, json.dumps({"resize": {"cols": cols, "rows": rows}}).encode())
 
     def until(self, text, seconds=SECONDS):
-        """Reads until this was written; what came up to there."""
+        """Read until the output contains this text; return the output up to there."""
         text = text if isinstance(text, bytes) else text.encode()
         end = time.monotonic() + seconds
         while text not in self.output:
@@ -187,7 +187,7 @@ class Terminal(WebSocket):
         return self.output[:self.output.index(text) + len(text)]
 
     def run(self):
-        """To the end; the code of the close."""
+        """Read to the end; return the close code."""
         while not self.closed and self.step():
             pass
         return self.closed[0]

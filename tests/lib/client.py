@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lodged of one's own, and a client of it."""
+"""A lodged for tests, and HTTP clients for it."""
 import contextlib
 import http.client
 import json
@@ -13,7 +13,7 @@ import tempfile
 import urllib.parse
 
 import machine
-from machine import SOURCE, children, is_alive, keepers_of, name_of, wait_for  # noqa: F401: of those who ask a lodged
+from machine import SOURCE, children, is_alive, keepers_of, name_of, wait_for  # noqa: F401: re-exported
 
 BUILD = machine.build()
 LODGED = os.path.join(BUILD, "lodged")
@@ -22,7 +22,7 @@ ANSWER_SECONDS = 180
 
 
 def routes():
-    """Method, path and least scope of all that can be asked; "-" is no key."""
+    """Method, path and required scope of every route; "-" means no key."""
     text = subprocess.run([LODGED, "--print-routes"], stdout=subprocess.PIPE, check=True).stdout
     return [tuple(line.split()) for line in text.decode().splitlines()]
 
@@ -32,7 +32,7 @@ THREADS = ("/create_session", "/get_session", "/execute", "/upload_file", "/down
 
 
 def is_older(path):
-    """Of a surface that tells errors in its own words."""
+    """Whether the path belongs to a compatible API, which has its own error format."""
     return path.startswith(("/api/", *THREADS))
 
 
@@ -50,7 +50,7 @@ class Answer:
 
     @property
     def message(self):
-        """The sentence of an error, as /v1 or an older surface tells it."""
+        """The error message, in the format of /v1 or of a compatible API."""
         error = self.json["error"]
         return error if isinstance(error, str) else error["message"]
 
@@ -74,7 +74,8 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def certificate(directory, name, *how):
-    """One for localhost that signs itself, and its key (of an elliptic curve, where `how` says nothing else)."""
+    """Create a self-signed certificate for localhost and its key; `how` are options of openssl, by default an EC
+    key."""
     cert, key = (os.path.join(directory, f"{name}.{kind}") for kind in ("crt", "key"))
     subprocess.run(["openssl", "req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=localhost",
                     "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", *(how or ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")),
@@ -83,7 +84,7 @@ def certificate(directory, name, *how):
 
 
 class Client:
-    """Calls with one key; each on a connection of its own."""
+    """Makes calls with one key, each on a new connection."""
 
     def __init__(self, host, port, key):
         self.host, self.port, self.key = host, port, key
@@ -92,7 +93,7 @@ class Client:
         return http.client.HTTPConnection(self.host, self.port, timeout=ANSWER_SECONDS)
 
     def open(self, method, path, body=None, headers=None):
-        """The connection and the response, of which nothing has been read."""
+        """Return the connection and the response; the body has not been read."""
         headers = dict(headers or {})
         if self.key:
             headers.setdefault("Authorization", f"Bearer {self.key}")
@@ -134,21 +135,21 @@ class Client:
         return answer.json["session"]
 
     def run(self, sid, command, **more):
-        """What it wrote."""
+        """Run a command that must succeed; return its stdout."""
         answer = self.post(f"/v1/sessions/{sid}/exec", {"command": command, **more})
         assert answer.status == 200 and answer.json["exit_code"] == 0, answer
         return answer.json["stdout"]
 
     def clear(self):
-        """No session is left."""
-        # it may be one that answers so many requests a second
+        """Destroy all sessions."""
+        # this lodged may have a rate limit
         while (answer := self.get("/v1/sessions")).status == 429 or answer.json["sessions"]:
             for s in answer.json.get("sessions", []):
                 self.delete("/v1/sessions/" + quote(s["id"]))
 
 
 class UnixClient(Client):
-    """Stays good when the daemon is started again."""
+    """Works across restarts of the daemon, because the socket path stays the same."""
 
     def __init__(self, path, key):
         super().__init__("localhost", 0, key)
@@ -168,7 +169,7 @@ class TlsClient(Client):
 
 
 def launch(program, *words, home, listen, err, **how):
-    """The process of a lodged, which may not be ready yet."""
+    """Start a lodged; it may not be ready yet when this returns."""
     for address in listen:
         words += ("--listen", address)
     return subprocess.Popen([program, *words, *(["--data", home] if home else [])], stdin=subprocess.DEVNULL,
@@ -176,7 +177,7 @@ def launch(program, *words, home, listen, err, **how):
 
 
 def addresses(process, count):
-    """As it says them when it is ready, or None."""
+    """Return the addresses it prints when it is ready, or None."""
     lines = [process.stdout.readline().decode() for _ in range(count)]
     found = [re.fullmatch(r"lodged: listening on (\S+)\n", line) for line in lines]
     return [m.group(1) for m in found] if all(found) else None
@@ -184,7 +185,7 @@ def addresses(process, count):
 
 class Lodged:
     listen = ("127.0.0.1:0",)
-    how = {}  # more for its Popen
+    how = {}  # further arguments of Popen
 
     def __init__(self, program=LODGED, **settings):
         self.home = tempfile.mkdtemp(prefix="lodge-http-")
@@ -212,17 +213,17 @@ class Lodged:
         return Client(self.host, self.port, key)
 
     def new_key(self, **body):
-        """The record and a client that has it."""
+        """Return the key's record and a client that uses it."""
         answer = self.client().post("/v1/keys", body)
         assert answer.status == 201, answer
         return answer.json["key"], self.client(answer.json["secret"])
 
     def raw(self, data, end=False):
-        """Sends bytes as they are (end: and no more); all that comes until the connection is closed
-        or nothing more comes."""
+        """Send bytes unchanged (`end`: then shut down writing). Return what is received until the connection closes
+        or a timeout."""
         got = b""
         with socket.create_connection((self.host, self.port), timeout=10) as s:
-            with contextlib.suppress(OSError):  # answered, or cut, before it was all sent
+            with contextlib.suppress(OSError):  # the server may respond or close before everything is sent
                 s.sendall(data)
                 if end:
                     s.shutdown(socket.SHUT_WR)
@@ -239,47 +240,47 @@ class Lodged:
         return machine.run_dir(self.keeper_home())
 
     def init_of(self, session):
-        """Host pid of the lodge-init behind a session's record, from the keeper's own."""
+        """Host pid of the lodge-init of a session, from the keeper's record."""
         with open(os.path.join(self.run_dir(), "d", "sandboxes", session["sandbox"], "record")) as f:
             return int(re.search(r"^pid (\d+)$", f.read(), re.M).group(1))
 
     def kill_sandbox(self, session):
-        """From outside, as the OOM killer would."""
+        """Kill its lodge-init from the host, as the OOM killer would."""
         pid = self.init_of(session)
         os.kill(pid, signal.SIGKILL)
         assert wait_for(lambda: not is_alive(pid)), "it does not die"
 
     def starter(self):
-        """The process that starts its keepers."""
+        """The process that starts keepers."""
         return children(self.process.pid, "lodged-starter")[0]
 
     def keepers(self):
         return [p for p in children(self.starter(), "lodge-keeper") if is_alive(p)]
 
     def stop(self, signo=signal.SIGTERM):
-        """The sandboxes live on."""
+        """Stop lodged; the sandboxes keep running."""
         self.process.send_signal(signo)
         self.process.stdout.close()
         return self.process.wait(ANSWER_SECONDS)
 
     def close(self):
-        """Nothing is left."""
+        """Stop lodged and remove everything it created."""
         try:
             if self.process.poll() is None:
                 self.client().clear()
-                assert self.stop() == 0, self.log()  # a sanitizer that found something says so here
+                assert self.stop() == 0, self.log()  # nonzero if a sanitizer found an error
         finally:
             if self.process.poll() is None:
                 self.process.kill()
                 self.process.wait()
-            wait_for(lambda: not keepers_of(self.home), 60)  # it may have a pool to end
+            wait_for(lambda: not keepers_of(self.home), 60)  # the keeper may still be ending its pool
             machine.remove_home(self.home)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.home + ".log")
 
 
 class SocketLodged(Lodged):
-    """Listens on a unix socket too, which stays the same when it is started again."""
+    """Also listens on a Unix socket, whose path survives restarts."""
 
     @property
     def socket(self):

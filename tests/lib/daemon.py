@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lodged that is started, watched and ended by hand."""
+"""A lodged that the test starts, observes and stops itself."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ PLAIN = {k: v for k, v in os.environ.items() if not k.startswith("LODGE_") and k
 
 
 class Daemon:
-    """One process with just these arguments and settings; `key=None`: without LODGE_API_KEY."""
+    """One process with exactly these arguments and settings; with `key=None`, LODGE_API_KEY is unset."""
 
     def __init__(self, home, *args, key=KEY, env=None, files=None, listen=("127.0.0.1:0",),
                  program=LODGED):
@@ -27,7 +27,7 @@ class Daemon:
             preexec_fn=files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))))
 
     def addresses(self, count=1):
-        """As it says them when it is ready."""
+        """Return the addresses it prints when it is ready."""
         found = addresses(self.process, count)
         assert found, self.log()
         return found
@@ -47,7 +47,7 @@ class Daemon:
         assert wait_for(lambda: text in self.log(), seconds), self.log()
 
     def ends(self, seconds=180):
-        """Its status, and what it said."""
+        """Wait for its exit; return the exit status and the log."""
         self.process.wait(seconds)
         self.process.stdout.close()
         self.said = self.log()
@@ -75,7 +75,7 @@ class Daemon:
 
 
 class Home(str):
-    """A data directory; whatever lives in it ends with it."""
+    """A data directory; everything that runs in it ends when it is removed."""
     made = []
 
     def __new__(cls):
@@ -83,7 +83,7 @@ class Home(str):
         return super().__new__(cls, cls.made[-1])
 
     def empty(self):
-        """No session is left, so that no sandbox is."""
+        """Destroy all sessions, and with them their sandboxes."""
         with Daemon(self) as d:
             d.client().clear()
             d.close()
@@ -93,7 +93,7 @@ class Home(str):
 
 
 def raw(host, port, request, until=None):
-    """All that comes back for these bytes, or what comes until it holds `until`."""
+    """Send bytes; return the whole response, or what arrives until it contains `until`."""
     with socket.create_connection((host, port), timeout=60) as s:
         s.sendall(request)
         data = b""

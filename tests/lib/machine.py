@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every suite needs of the machine: the build, processes, mounts, terminals, and time to wait."""
+"""Helpers of all suites: build directory, processes, mounts, terminals, waiting."""
 import contextlib
 import os
 import pty
@@ -9,20 +9,20 @@ import subprocess
 import tempfile
 import time
 
-# tools/apart gives each run a TMPDIR of its own; /tmp may lie in memory
+# tools/apart gives each run its own TMPDIR; /tmp may be in memory
 tempfile.tempdir = os.environ.get("TMPDIR", "/var/tmp")
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 
 
 def build(*default):
-    """Where the programs are; `default` is the directory below build/ when nobody said."""
+    """The directory of the programs; `default` is the path below build/ used when LODGE_BUILD is unset."""
     return os.path.realpath(os.environ.get("LODGE_BUILD", os.path.join(SOURCE, "build", *default)))
 
 
 def need(items, *programs):
-    """For pytest_collection_modifyitems: these tests want root, and these programs."""
-    import pytest  # not everybody here is run by it
+    """For pytest_collection_modifyitems: skip the tests unless run by root, and require these programs."""
+    import pytest  # some users of this module run without pytest
     if os.geteuid() != 0:
         for item in items:
             item.add_marker(pytest.mark.skip(reason="these tests need root"))
@@ -31,7 +31,7 @@ def need(items, *programs):
 
 
 def wait_for(condition, seconds=120, pause=0.05):
-    """The first true value, or the last false one."""
+    """Poll until the condition is true or time is up; return its last value."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -47,8 +47,8 @@ def eventually(condition, seconds=120):
 
 
 def with_time(act, seen, times=(500, 5000, 50000)):
-    """act(ms) for something that is cut off after so long, with the first of these times that let it come so far
-    that seen(result); a busy machine needs more."""
+    """Call act(ms) with increasing time limits until seen(result) is true, because a busy machine needs more time;
+    return the last result."""
     for ms in times:
         result = act(ms)
         if seen(result):
@@ -60,7 +60,7 @@ def with_time(act, seen, times=(500, 5000, 50000)):
 
 
 def stat_of(pid):
-    """(state, parent) or None."""
+    """Return (state, parent), or None."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as f:
             rest = f.read().rpartition(b")")[2].split()
@@ -81,7 +81,7 @@ def name_of(pid):
 
 
 def children(pid, name=None):
-    """Direct ones, of all its threads, without a walk through all of /proc."""
+    """Direct children of all its threads, found without scanning /proc."""
     found = []
     with contextlib.suppress(OSError):
         for tid in os.listdir(f"/proc/{pid}/task"):
@@ -92,7 +92,7 @@ def children(pid, name=None):
 
 
 def memory_of(pid):
-    """Bytes that it has in memory."""
+    """Resident memory in bytes."""
     with open(f"/proc/{pid}/status") as f:
         return next(int(line.split()[1]) << 10 for line in f if line.startswith("VmRSS"))
 
@@ -102,7 +102,7 @@ def _pids():
 
 
 def descendants(root=None):
-    """pid -> state of everything below it, or below us; zombies included."""
+    """Map pid to state for all descendants of `root` or of this process, zombies included."""
     everybody = {pid: st for pid in _pids() if (st := stat_of(pid))}
     found, more = {}, [root or os.getpid()]
     while more:
@@ -115,7 +115,7 @@ def descendants(root=None):
 
 
 def with_words(home, *programs):
-    """Processes of one of these programs that have a path at or below `home` on their command line."""
+    """Processes of these programs with a path at or below `home` on their command line."""
     found = []
     for pid in _pids():
         with contextlib.suppress(OSError):
@@ -127,7 +127,7 @@ def with_words(home, *programs):
 
 
 def keepers_of(home):
-    """Also those whose lodged has ended."""
+    """Includes keepers whose lodged has exited."""
     return with_words(home, "lodge-keeper")
 
 
@@ -135,13 +135,13 @@ def keepers_of(home):
 
 
 def run_dir(home):
-    """Where the keeper of this home, started by root, has its state."""
+    """The state directory of the keeper that root started for this home."""
     st = os.stat(home)
     return f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}"
 
 
 def remove_home(home):
-    """Nothing lives in it any more: it, and what the keeper knew of it."""
+    """Remove the home and the keeper's state for it; nothing may be running there."""
     for place in (home, os.path.join(home, "keeper")):
         if os.path.isdir(place):
             shutil.rmtree(run_dir(place), ignore_errors=True)
@@ -158,7 +158,7 @@ def mounted(where, *how):
 
 
 def fill(path):
-    """To the last block."""
+    """Write until the disk is full."""
     with open(path, "wb", buffering=0) as f, contextlib.suppress(OSError):
         while True:
             f.write(b"x" * 4096)
@@ -168,8 +168,8 @@ def fill(path):
 
 
 def in_terminal(act, feed=(), seconds=120):
-    """What a new process writes that does `act` with a terminal in control of it, and its status. `feed`: what is
-    typed, each once the text before it was seen."""
+    """Call `act` in a new process with a controlling terminal; return its output and status. `feed` has pairs (text
+    to wait for, bytes to type)."""
     pid, fd = pty.fork()
     if pid == 0:
         try:
@@ -178,7 +178,7 @@ def in_terminal(act, feed=(), seconds=120):
             os._exit(99)
     data, feed = b"", list(feed)
     end = time.monotonic() + seconds
-    with contextlib.suppress(OSError):  # how the end of a terminal is told
+    with contextlib.suppress(OSError):  # reading fails with EIO at the end
         while time.monotonic() < end:
             if feed and feed[0][0] in data:
                 os.write(fd, feed.pop(0)[1])

@@ -15,17 +15,17 @@ PAGES = [os.path.relpath(p, TOP) for p in (os.path.join(TOP, "README.md"),
                                            *sorted(glob.glob(os.path.join(TOP, "docs/*.md"))),
                                            *sorted(glob.glob(os.path.join(TOP, "docs/guides/*.md"))),
                                            *sorted(glob.glob(os.path.join(TOP, "sdk/*/README.md"))))]
-# mark: the info strings it may have, and what runs them
+# mark: allowed info strings, and the test that runs the blocks
 RUN_BY = {
-    "": (("sh",), "tests/http/test_readme.py"),  # beside a lodged; those of a page in one shell
-    "transcript": (("console",), "tests/http/test_readme.py"),  # the same; the output is compared, IDs apart
+    "": (("sh",), "tests/http/test_readme.py"),  # with a lodged; all blocks of a page in one shell
+    "transcript": (("console",), "tests/http/test_readme.py"),  # the same; the output is compared, except IDs
     "dev": (("sh",), "tests/http/test_run.py"),  # in a checkout
     "service": (("sh",), "tests/vm/systemd.sh"),  # on a machine with systemd and the packages
     "c": (("c", "sh"), "tests/api/test_lib.py"),
     "wheel": (("sh",), "tests/sdk_python/test_package.py"),
-    "python": (("python",), "tests/sdk_python/test_package.py"),  # beside a lodged; those of a page in one process
+    "python": (("python",), "tests/sdk_python/test_package.py"),  # with a lodged; all blocks of a page in one process
     "mode": (("python",), "tests/sdk_python/test_package.py"),  # the same, in both modes
-    "typescript": (("ts",), "tests/sdk_typescript/test_typescript.py"),  # each is a module
+    "typescript": (("ts",), "tests/sdk_typescript/test_typescript.py"),  # each block is a module
 }
 MARK = re.compile(r"<!-- (/)?run(?:: (.*))? -->")
 
@@ -39,7 +39,7 @@ class Block:
 
 
 def parse(text, page=""):
-    """All blocks of a page, in order; `where` is None without a mark."""
+    """Return all blocks of a page in order; `where` is None for a block without a mark."""
     found, where, inside = [], None, None
     for n, line in enumerate(text.splitlines(keepends=True), 1):
         fence, mark = line.lstrip().startswith(("```", "~~~")), MARK.search(line)
@@ -66,17 +66,17 @@ def read(page):
 
 
 def blocks(where, page=None):
-    """Those of a mark, on one page or all."""
+    """The blocks of one mark, on one page or on all."""
     return [b for p in ([page] if page else PAGES) for b in read(p) if b.where == where]
 
 
 def complaints(found):
-    """Of blocks that nothing would run."""
+    """Yield a message for each block that no test runs."""
     for b in found:
         if b.where is None and b.info != "text":
-            yield f"{b}: nothing says who runs it"
+            yield f"{b}: no mark says which test runs it"
         elif b.where is not None and b.info not in RUN_BY.get(b.where, ((), ""))[0]:
-            yield f"{b}: nobody runs such"
+            yield f"{b}: no test runs blocks of this kind"
 
 
 def main(where, directory):

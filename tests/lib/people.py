@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""End users of the projects surface."""
+"""Users of the projects API."""
 import json
 import re
 
@@ -11,7 +11,7 @@ FILES = "cd && find . -type f -printf '%P\\n' | LC_ALL=C sort"
 
 
 class User:
-    """Acts with an application's key, which names them, or (named=False) with a token of their own."""
+    """Uses an application's key and sends its user name, or (named=False) a token of its own."""
 
     def __init__(self, client, name, named=True):
         self.client, self.name, self.named = client, name, named
@@ -35,7 +35,7 @@ class User:
     def delete(self, path, **kw):
         return self.ask("DELETE", path, **kw)
 
-    # -- what goes well
+    # -- calls that must succeed
 
     def project(self, name, **body):
         answer = self.post("/api/projects", {"id": name, "name": name.upper(), **body})
@@ -43,13 +43,13 @@ class User:
         return name
 
     def save(self, project, files, **body):
-        """The fragment's id."""
+        """Save a fragment; return its id."""
         answer = self.post(f"/api/projects/{project}/fragments", {"files": files, **body})
         assert answer.status == 201, answer
         return answer.json["id"]
 
     def switch(self, project, fragment=None, **kw):
-        """The result, with the session behind it."""
+        """Return the result, with the id of its session."""
         body = {"projectId": project, **({"fragmentId": fragment} if fragment else {})}
         answer = self.post("/api/switch-project", body, **kw)
         assert answer.status == 200 and answer.json["success"] is True, answer
@@ -62,7 +62,7 @@ class User:
         return answer.json
 
     def here(self, command):
-        """What a command says in the sandbox the user is on."""
+        """The output of a command in the user's current sandbox."""
         current = self.client.get("/v1/users/" + quote(self.name)).json["user"]["session"]
         return self.client.run(current["id"], command)
 
@@ -71,14 +71,14 @@ class User:
 
 
 def refusal(answer):
-    """The status and the sentence, in the envelope of this surface."""
+    """The status and the message of an error of this API."""
     assert answer.headers["Content-Type"] == "application/json"
     assert set(answer.json) == {"success", "error"} and answer.json["success"] is False, answer
     return answer.status, answer.json["error"]
 
 
 def events(answer):
-    """Names and data of a stream."""
+    """Return the events of a stream as (name, data)."""
     found = []
     for block in answer.data.decode().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.split("\n") if line and line[0] != ":")

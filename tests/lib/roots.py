@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Root file systems and images as archives, and which sandboxes are there while they are unpacked."""
+"""Root file systems and images as archives, and the list of running sandboxes."""
 import hashlib
 import io
 import json
@@ -68,7 +68,7 @@ def layout(layers, config, arch=None, **index):
 
 
 def sandboxes(lodged):
-    """Those of this lodged that live, by the keeper's own records."""
+    """Running sandboxes of this lodged, from the keeper's records."""
     found = []
     for at, dirs, _ in os.walk(lodged.run_dir()):
         if os.path.basename(at) == "sandboxes":

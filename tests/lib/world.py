@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One lodge home, what runs in it, and what it leaves on the machine.
+"""One lodge home, the processes in it, and what they leave on the machine.
 
 The test process becomes the reaper of everything below it, so that "our processes" is a matter of
 descent: other sandboxes on the machine are neither seen nor touched."""
@@ -16,12 +16,12 @@ import sys
 import tempfile
 
 import machine
-from machine import SOURCE, children, descendants, name_of, stat_of, wait_for  # noqa: F401: of those who have a World
+from machine import SOURCE, children, descendants, name_of, stat_of, wait_for  # noqa: F401: re-exported
 
 BUILD = machine.build("hooks")
 LODGE = os.path.join(BUILD, "lodge")
 KEEPER = os.path.join(BUILD, "lodge-keeper")
-APART = bool(os.environ.get("LODGE_APART"))  # nobody else's groups and mounts are in sight
+APART = bool(os.environ.get("LODGE_APART"))  # other runs' cgroups and mounts are not visible
 ANSWER_SECONDS = 120
 MARK = "LODGE_TEST_MARK"  # in the environment of every guest command
 COUNTER = "i=0; while :; do echo $((i++)); sleep 0.02; done"
@@ -29,14 +29,14 @@ COUNTER = "i=0; while :; do echo $((i++)); sleep 0.02; done"
 PR_SET_CHILD_SUBREAPER = 36
 ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
-_known = set()  # children somebody waits for properly
+_known = set()  # children that a Popen waits for
 
 
 # ---- processes --------------------------------------------------------------------------------
 
 
 def reap():
-    """Orphans that became ours; children with a Popen are left to it."""
+    """Reap orphans that became children of this process, but not children that have a Popen."""
     for pid, state in descendants().items():
         if state == "Z" and pid not in _known and (stat_of(pid) or ("", 0))[1] == os.getpid():
             try:
@@ -62,7 +62,7 @@ def find(name, root=None):
 
 
 def kill(pid, signo=signal.SIGKILL):
-    """Only what descends from us."""
+    """Kill a process if it is a descendant of this one."""
     if pid in descendants():
         try:
             os.kill(pid, signo)
@@ -90,7 +90,7 @@ def _cgroup_roots():
 
 
 def cgroups():
-    """Every lodge-* group in sight: of the machine, or only of this run (tools/apart)."""
+    """Every visible lodge-* cgroup: of the machine, or with tools/apart of this run only."""
     found = set()
     for root in _cgroup_roots():
         for path, dirs, _ in os.walk(root):
@@ -106,13 +106,13 @@ def groups_below(path):
 
 
 def source_number(path, name):
-    """A constant of the C source."""
+    """The value of a constant in the C source."""
     with open(os.path.join(SOURCE, "src", path)) as f:
         return int(re.search(rf"\b{name} (?:= )?(\w+?)u?\b", f.read()).group(1), 0)
 
 
 def sources(*layers):
-    """(path, text) of every C file of these directories of src, and of those below them."""
+    """Yield (path, text) of every C file below these directories of src."""
     for layer in layers:
         for path, _, names in sorted(os.walk(os.path.join(SOURCE, "src", layer))):
             for name in sorted(names):
@@ -125,7 +125,7 @@ F_OFD_GETLK = 36
 
 
 def id_range_is_locked(base):
-    """Whether some process still holds the range of host ids that begins with `base`."""
+    """Whether some process holds the lock of the id range that starts at `base`."""
     first = source_number("runtime/isolate/idmap.c", "FIRST_BASE")
     slot = (base - first) // source_number("runtime/isolate/idmap.h", "IDMAP_RANGE")
     with open("/run/lodge/ids", "rb+") as f:
@@ -139,7 +139,7 @@ def mounts():
 
 
 def group_of(state):
-    """The name of a keeper's groups, which lies in its state directory."""
+    """The name of a keeper's cgroup, read from its state directory."""
     try:
         with open(os.path.join(state, "group")) as f:
             return "lodge-" + f.read()
@@ -154,7 +154,7 @@ class World:
         os.chmod(base, 0o755)
         self.base, self.home = base, os.path.join(base, "home")
         os.mkdir(self.home, 0o755)
-        if store == "dir":  # a host that cannot have a volume
+        if store == "dir":  # like a host that cannot have a volume
             os.mkdir(os.path.join(self.home, "store"), 0o711)
         for d in (self.base, self.home):
             if uid:
@@ -213,7 +213,7 @@ class World:
     def lodge(self, *arguments, seconds=300):
         return self.finish(self.popen([LODGE, *arguments]), seconds)
 
-    # -- looking
+    # -- inspecting
 
     def run_dir(self):
         if self.uid:
@@ -233,7 +233,7 @@ class World:
         return group_of(os.path.join(self.run_dir(), state))
 
     def base_of(self, box):
-        """First host id of a daemon's sandbox."""
+        """First host id of a sandbox of the daemon's keeper."""
         with open(os.path.join(self.run_dir(), "d", "sandboxes", box, "record")) as f:
             return int(re.search(r"^base (\d+)$", f.read(), re.M).group(1))
 
@@ -249,28 +249,29 @@ class World:
         return found
 
     def volume(self, keeper_pid):
-        """What the volume holds, seen through the mount namespace of a keeper that uses it."""
+        """Entries of the volume, read through the mount namespace of a keeper that uses it."""
         try:
             return sorted(os.listdir(f"/proc/{keeper_pid}/root{self.run_dir()}/mnt/vol"))
         except OSError:
             return []
 
     def store(self):
-        """The plain directory store, where there is one."""
+        """Entries of the directory store, if there is one."""
         try:
             return sorted(os.listdir(os.path.join(self.home, "store")))
         except FileNotFoundError:
             return []
 
     def _left_processes(self, allowed):
-        """What descends from an allowed process is allowed with it."""
+        """Descendants that still run, except the allowed processes and their descendants."""
         reap()
         fine = set(allowed).union(*(descendants(p) for p in allowed)) if allowed else set()
         return [describe(p) for p, state in descendants().items()
                 if p not in fine and p not in _known and state != "Z"]
 
     def _may_stay(self, group, root, state, keep):
-        """Groups of sandboxes that are kept, and empty ones a living keeper has made ahead."""
+        """Whether a cgroup belongs to a sandbox in `keep`, or is an empty one that a running keeper created in
+        advance."""
         top = group.split("/")[0]
         if state not in keep:
             return False
@@ -285,12 +286,12 @@ class World:
             with open(os.path.join(root, group, "cgroup.procs")) as f:
                 return top.startswith("g.") and not f.read()
         except OSError:
-            return True  # gone meanwhile
+            return True  # removed in the meantime
 
     def _left_groups(self, keep):
-        """Groups of our states, and groups of this run that no state directory accounts for."""
+        """Cgroups of our states, and cgroups of this run that belong to no state directory."""
         ours, others = {}, set()
-        groups = cgroups()  # before the directories: a group never outlives its own
+        groups = cgroups()  # before the directories: a cgroup never outlives its state directory
         for n in self.states():
             ours[self.group_name(n)] = n
         try:
@@ -311,7 +312,7 @@ class World:
                 left += [f"cgroup {x}" for x in groups_below(g)
                          if not self._may_stay(x[len(g) + 1:], g, ours[name], keep)]
             elif APART and name not in others and g not in self.before_cgroups:
-                left.append(f"cgroup {g} of nobody")
+                left.append(f"cgroup {g} without a state directory")
         return left
 
     def _left_directories(self, keep):
@@ -329,12 +330,13 @@ class World:
         return left
 
     def _left_mounts(self):
-        """In our mount namespace: those of this run with tools/apart, else also of others."""
+        """New mounts in our mount namespace; without tools/apart only those below our base."""
         new = mounts() - self.before_mounts
         return [f"mount {m}" for m in new if self.base in m or (APART and "lodge" in m)]
 
     def leftovers(self, allowed=(), keep=None, entries=()):
-        """keep: state -> ids and groups that may be there; entries: of the plain store."""
+        """Everything left, as messages. `keep` maps a state to allowed ids and cgroups; `entries` are allowed in the
+        store."""
         keep = keep or {}
         left = self._left_processes(set(allowed)) + self._left_directories(keep)
         left += self._left_groups(keep) + self._left_mounts()
@@ -352,11 +354,11 @@ class World:
         assert wait_for(clean, seconds), f"{what}: left behind: " + "; ".join(left)
 
     def next_start(self, *options):
-        """Another `lodge run`, which must work and clean up after whoever died."""
+        """Run `lodge run` again; it must work and clean up after the processes that died."""
         r = self.run(options, ["echo", "next"])
         assert (r.code, r.out) == (0, "next\n"), f"the next start: {r}"
 
-    # -- the end
+    # -- cleaning up
 
     def close(self):
         for p in self.started:
@@ -368,7 +370,7 @@ class World:
                     f.close()
             _known.discard(p.pid)
         wait_for(lambda: not self._left_processes(()), 120)
-        for pid in descendants():  # a test that failed
+        for pid in descendants():  # left by a failed test
             kill(pid)
         wait_for(lambda: not self._left_processes(()), 120)
         run = None if self.uid else self.run_dir()
@@ -382,7 +384,7 @@ class World:
                         pass
             shutil.rmtree(run, ignore_errors=True)
         wait_for(lambda: not self.loops(), 120)
-        # not by shutil: trees here can be deeper than it may recurse
+        # shutil would recurse too deep for some of these trees
         subprocess.run(["rm", "-rf", "--", self.base], check=False)
 
 
@@ -390,7 +392,7 @@ class World:
 
 
 def build_driver(directory):
-    """The crash driver of this build, or one made now."""
+    """The crash driver of this build, compiled now if the build has none."""
     ready = os.path.join(BUILD, "crash-driver")
     if os.access(ready, os.X_OK):
         return ready
@@ -410,7 +412,7 @@ class DriverError(Exception):
 
 
 class Driver:
-    """tests/crash/driver.c with a keeper of its own, as a daemon has."""
+    """tests/crash/driver.c with its own keeper, like a daemon."""
 
     def __init__(self, world, program, crash=None):
         self.world = world
@@ -434,7 +436,7 @@ class Driver:
         return answer[1:]
 
     def run(self, box, text):
-        """(code, output) of bash text."""
+        """Run bash text; return (code, output)."""
         a = self.ask(f"run {box} {text}")
         return int(a[0]), bytes.fromhex(a[5] if len(a) > 5 else "").decode(errors="replace")
 
@@ -446,7 +448,7 @@ class Driver:
         return self.keeper_pid() != 0
 
     def kill(self):
-        """The engine alone, by SIGKILL."""
+        """Kill the engine only, with SIGKILL."""
         self.p.kill()
         self._gone()
 
@@ -457,7 +459,7 @@ class Driver:
             wait_for(lambda: not self.keeper_is_alive(), 120)
 
     def end(self):
-        """As a daemon ends that was asked to: the sandboxes stay."""
+        """End like a daemon on request: the sandboxes keep running."""
         self.p.stdin.close()
         self._gone()
 
@@ -469,7 +471,7 @@ class Driver:
             self.p.wait(180)
         finally:
             _known.discard(self.p.pid)
-        # its keeper sees the socket close; nobody may start before it left
+        # its keeper exits when the socket closes; the next one may only start after that
         wait_for(lambda: not any(name_of(p) == "lodge-keeper" for p, s in descendants().items()
                                  if s != "Z"), 10)
 
@@ -478,7 +480,7 @@ class Driver:
 
 
 def read_log(path, offset):
-    """Bytes of a ring log from `offset` on, and where they end (wire/agent.h, struct agent_log)."""
+    """Bytes of a ring log from `offset` on, and the offset of their end (wire/agent.h, struct agent_log)."""
     with open(path, "rb") as f:
         data = f.read()
     _, size, start, end = struct.unpack_from("<4Q", data)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every limit is enforced, named when it is hit, and leaves the sandbox usable."""
+"""Every limit is enforced, reported by name, and leaves the sandbox usable."""
 import json
 import os
 import time
@@ -25,7 +25,7 @@ def js(world, options, command, seconds=300):
 
 
 def hit(world, options, text, seconds=300):
-    """The names of the limits that bash text runs into."""
+    """The names of the limits that a bash text hits."""
     j, r = js(world, options, ["bash", "-c", text], seconds)
     return j["limits"], j, r
 
@@ -46,7 +46,7 @@ def test_memory_json(world):
 
 
 def test_memory_bomb_of_a_child(world):
-    """The shell survives its child, goes on, and the hit is told although it ended well."""
+    """The shell survives its child, and the hit is reported although the command succeeded."""
     text = "python3 -c 'x = bytearray(1 << 30)'; echo status $?; echo usable"
     hits, j, r = hit(world, ["--memory", "64M"], text)
     assert j["stdout"] == "status 137\nusable\n", j
@@ -54,7 +54,7 @@ def test_memory_bomb_of_a_child(world):
 
 
 def test_memory_of_files(world):
-    """Files in memory count: a tmpfs is no way around the limit."""
+    """Files in memory count, so a tmpfs does not bypass the limit."""
     text = "head -c 500M /dev/zero >/dev/shm/f; echo status $?; rm -f /dev/shm/f; echo usable"
     hits, j, _ = hit(world, ["--memory", "64M"], text)
     assert "status 0" not in j["stdout"], f"500M fitted into 64M: {j}"
@@ -82,14 +82,14 @@ for _ in range(30):
 
 
 def test_fork_bomb(world):
-    """Refused at the limit; the session goes on when the bomb is over, and is told of it."""
+    """Forks are refused at the limit; the shell continues after the bomb, and the hit is reported."""
     text = (":(){ :|:& }; (:) 2>/dev/null; for i in $(seq 400); do sleep 0.1; "
             "(true) 2>/dev/null && break; done; echo usable")
     hits, j, r = hit(world, ["--pids", "40", "--timeout", "60s"], text)
     assert "LIMIT_PIDS" in hits, f"{j} {r}"
 
 
-def test_forks_are_refused_and_the_session_lives(world):
+def test_forks_are_refused_and_the_sandbox_stays_usable(world):
     text = """
 import os, time
 kids = []
@@ -123,7 +123,7 @@ def test_pids_message(world):
 
 @pytest.mark.parametrize("store", STORES)
 def test_disk_full(world, store):
-    """Refused with ENOSPC or EDQUOT; after a removal there is room again."""
+    """Writes fail with ENOSPC or EDQUOT; after a removal there is space again."""
     text = """
 import errno, os
 def fill(name):
@@ -163,7 +163,7 @@ def test_disk_full_is_named(world, store):
 
 @pytest.mark.parametrize("store", STORES)
 def test_every_writable_path_is_bounded(world, store):
-    """No directory a guest may write to has more room than the sandbox."""
+    """No directory a guest may write to has more space than the sandbox."""
     text = """
 import os
 for d in ("/tmp", "/var/tmp", "/home/user", "/dev/shm", "/run", "/run/lock", "/mnt", "/opt"):
@@ -209,14 +209,14 @@ print("usable")
 """
     j, r = js(world, ["--inodes", "500"], py(text))
     assert j["stdout"] == "ENOSPC\nTrue\nusable\n", j
-    # full at the end: told
+    # still full at the end, so it is reported
     text = "i=0; while [ $i -lt 1000 ]; do : >f$((i++)) || exit 1; done"
     hits, j, r = hit(world, ["--inodes", "300"], text)
     assert r.code == 1 and "LIMIT_DISK" in hits, f"inodes run out: {hits} {r}"
 
 
 def test_inodes_on_disk(world):
-    """Small files are bounded by the same quota as large ones."""
+    """Small files count against the same quota as large ones."""
     text = """
 import errno, os
 os.mkdir("d")
@@ -272,15 +272,15 @@ def test_output_limit(world):
     assert 60000 <= len(j["stdout"]) <= 65536 and r.code == 0, len(j["stdout"])
 
 
-def test_output_is_whole_without_json(world):
-    """A reader takes it as it comes: nothing is dropped, however much it is and however slow."""
+def test_output_is_complete_without_json(world):
+    """The output is streamed, so nothing is dropped for a slow reader."""
     p = world.start([], ["bash", "-c", "head -c 20000000 /dev/zero; printf end"])
-    time.sleep(0.3)  # its log is full by now, and waits
+    time.sleep(0.3)  # its log is full by now, and the command waits
     r = world.finish(p)
     assert len(r.out) == 20000003 and r.out.endswith("end") and r.code == 0, len(r.out)
 
 
-def test_output_to_nobody(world):
+def test_output_to_a_closed_pipe(world):
     reader, writer = os.pipe()
     p = world.start([], ["yes"], stdout=writer)
     os.close(writer)
@@ -309,8 +309,8 @@ ESCAPING = {
 def test_time(world, how):
     def act(ms):
         r = world.sh(["--timeout", f"{ms}ms"], "echo before; " + ESCAPING[how])
-        told = "500 ms" if ms == 500 else ""
-        assert r.code == 124 and f"lodge: TIMEOUT: timed out after {told}" in r.err, f"{how}: {r}"
+        limit = "500 ms" if ms == 500 else ""
+        assert r.code == 124 and f"lodge: TIMEOUT: timed out after {limit}" in r.err, f"{how}: {r}"
         return r
 
     r = with_time(act, lambda r: r.out)
@@ -328,8 +328,8 @@ def test_time_json(world):
     assert (j["stdout"], j["stderr"]) == ("partial\n", "e\n"), j
 
 
-def test_a_survivor_does_not_hold_the_result(world):
-    """A child keeps stdout open after the shell has ended."""
+def test_a_remaining_child_does_not_delay_the_result(world):
+    """A child holds stdout open after the shell has exited."""
     r = world.sh([], "setsid sleep 6000 & echo done")
     assert (r.code, r.out) == (0, "done\n"), r
 
@@ -346,7 +346,7 @@ def test_cpu_quota(world):
 
 
 def test_cpu_quota_of_many(world):
-    """All processes together, not each."""
+    """The quota is for all processes together."""
     text = "for i in 1 2 3 4; do timeout 2 sh -c 'while :; do :; done' & done; wait"
     j, r = js(world, ["--cpus", "0.3"], ["bash", "-c", text])
     used = j["usage"]["cpu_ms"] / j["duration_ms"]
@@ -376,7 +376,7 @@ def test_usage_counts_children(world):
 
 
 def test_two_sandboxes_have_their_own_limits(world):
-    """One bombs memory and processes; the other has room for more than the first one's limits."""
+    """One exceeds memory and processes; the other may use more than the limits of the first."""
     bomb = world.start(["--json", "--memory", "48M", "--pids", "12"],
                        py(CROWD + "time.sleep(1); x = bytearray(1 << 30)"))
     text = """
@@ -397,7 +397,7 @@ print(all(os.waitpid(k, 0)[1] == 0 for k in kids))
     assert "LIMIT_PIDS" in b["limits"] and "LIMIT_MEMORY" in b["limits"], b
 
 
-# ---- the words of `lodge run` -----------------------------------------------------------------
+# ---- messages of `lodge run` ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options, command, code, words", [

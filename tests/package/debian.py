@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small Debian in a directory, with processes, mounts and a network of its own. No systemd runs in it: lodged is
-started by what its unit says."""
+"""A small Debian in a directory, with its own processes, mounts and network. It has no systemd: lodged is started as
+its unit says."""
 import contextlib
 import json
 import os
@@ -31,7 +31,7 @@ exec sleep infinity
 
 
 def unit_values(text, key):
-    """Of one setting of a unit, in order."""
+    """The values of one setting of a unit, in order."""
     return re.findall(rf"^{key}=(.*)$", text, re.M)
 
 
@@ -103,7 +103,7 @@ class Debian:
         return self.read("/var/tmp/lodged.log")
 
     def stop(self):
-        """As KillMode=process does: nobody else is told."""
+        """Only the main process gets the signal, as with KillMode=process."""
         self.run("sh", "-c", "kill -TERM $(cat /run/lodged.pid)")
         assert self.lodged.wait(SECONDS) == 0, self.log()
 
@@ -118,7 +118,7 @@ class Debian:
             return json.loads(text) if "json" in answer.getheader("Content-Type", "") else text
 
     def close(self):
-        """Whatever runs in it ends with the first of its processes."""
+        """All processes in it end with the first one."""
         groups = []
         if self.holder:
             groups = re.findall("[0-9a-f]{16}", self.run("sh", "-c", "cat /run/lodge/*/*/group 2>/dev/null", check=False))
@@ -127,7 +127,7 @@ class Debian:
             self.holder.stdout.close()
         if self.lodged:
             self.lodged.wait()
-        for group in groups:  # empty now
+        for group in groups:  # empty by now
             subprocess.run(["find", "/sys/fs/cgroup", "-depth", "-type", "d", "-path", f"*/lodge-{group}*", "-exec", "rmdir", "{}", "+"],
                            stderr=subprocess.DEVNULL, check=False)
         shutil.rmtree(self.root, ignore_errors=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed beside the programs says what the programs do."""
+"""The installed configuration and units agree with the programs."""
 import glob
 import os
 import re
@@ -28,30 +28,30 @@ def test_example_has_every_setting_once():
     assert len(known) > 40 and sorted(n for n, _ in commented()) == sorted(known)
 
 
-def test_example_says_nothing_by_itself():
+def test_example_has_only_comments():
     lines = text("packaging/lodged.conf").splitlines()
     assert all(not line or line.startswith("#") for line in lines)
 
 
-def test_every_setting_has_its_place_in_the_manual():
+def test_every_setting_is_in_the_manual():
     page = text("man/lodged.conf.5.scd").replace("\\_", "_")
-    told = set(re.findall(r"\*(\w+)\*", page))
-    assert {n for n, _ in commented()} <= told
+    documented = set(re.findall(r"\*(\w+)\*", page))
+    assert {n for n, _ in commented()} <= documented
 
 
-# Times and sizes as the manual tells them, where it does so beside the name.
+# Times and sizes that the manual gives next to the name.
 DEFAULTS = [("idle_timeout", "30m"), ("idle_timeout_max", "1d"), ("lifetime", "5h"), ("lifetime_max", "5h"), ("extend", "20m"),
             ("queue_max", "64"), ("concurrent", "512"), ("drain", "10s"), ("socket_mode", "0600"), ("template_size", "16G")]
 
 
 @pytest.mark.parametrize("name,value", DEFAULTS)
-def test_default_is_that_of_the_manual(name, value):
+def test_defaults_agree_with_the_manual(name, value):
     assert dict(commented())[name] == value and value in text("man/lodged.conf.5.scd")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="it makes a sandbox with a directory of root's")
-def test_example_without_its_comments_is_taken(tmp_path):
-    """All of them at once, but for files and users that are not here; one sandbox is made with them."""
+def test_uncommented_example_is_accepted(tmp_path):
+    """All settings at once, except for files and users that do not exist here; one sandbox is started with them."""
     skip = {"tls_cert", "tls_key", "user", "data", "listen"}
     home = tmp_path / "data"
     conf = tmp_path / "lodged.conf"
@@ -61,7 +61,7 @@ def test_example_without_its_comments_is_taken(tmp_path):
     assert done.returncode == 0 and b"sandboxes work (started in" in done.stdout, done.stdout
 
 
-def test_misspelt_setting_is_named(tmp_path):
+def test_an_unknown_setting_is_named(tmp_path):
     conf = tmp_path / "lodged.conf"
     conf.write_text("# one\nmax_activ = 3\n")
     done = subprocess.run([LODGED, "--config", str(conf), "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
@@ -71,8 +71,8 @@ def test_misspelt_setting_is_named(tmp_path):
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
 @pytest.mark.parametrize("unit", UNITS, ids=os.path.basename)
-def test_unit_is_understood(unit, tmp_path):
-    """Where the program is not installed the unit is checked with another in its place."""
+def test_units_are_valid(unit, tmp_path):
+    """The program may not be installed, so another takes its place."""
     for path in UNITS:
         with open(path) as f:
             (tmp_path / os.path.basename(path)).write_text(f.read().replace("/usr/sbin/lodged", "/bin/true"))
@@ -82,7 +82,7 @@ def test_unit_is_understood(unit, tmp_path):
     assert done.returncode == 0 and not ours, done.stdout
 
 
-def test_group_of_the_sandboxes_is_that_of_its_unit():
+def test_the_cgroup_of_the_sandboxes_belongs_to_their_unit():
     lodged, sandboxes = text("packaging/systemd/lodged.service"), text("packaging/systemd/lodge-sandboxes.service")
     [slice_] = unit_values(sandboxes, "Slice")
     assert unit_values(lodged, "Environment") == [f"LODGE_CGROUP=/{slice_}/lodge-sandboxes.service"]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian packages: what is in them, installed on a clean system, upgraded under running commands, removed.
+"""The Debian packages: their contents, installation on a clean system, an upgrade under running commands, and
+removal.
 
-LODGE_SLOW=1 builds them, and fetches a small Debian once. LODGE_DEBS and LODGE_DEBS_NEXT name directories where they, and
-those of a later version, are already."""
+LODGE_SLOW=1 builds them and downloads a small Debian once. LODGE_DEBS and LODGE_DEBS_NEXT name directories with existing
+packages, and with those of a later version."""
 import contextlib
 import filecmp
 import glob
@@ -36,7 +37,7 @@ class Packages:
                               text=True).stdout.strip()
 
     def list(self, name):
-        """Path: mode and owner."""
+        """Map each path to its mode and owner."""
         text = subprocess.run(["dpkg-deb", "-c", self.path(name)], stdout=subprocess.PIPE, check=True, text=True).stdout
         return {line[5][1:]: (line[0], line[1]) for line in (x.split() for x in text.splitlines())}
 
@@ -74,7 +75,7 @@ def debian(debs):
         yield d
 
 
-# ---- what is in them -----------------------------------------------------------------------------
+# ---- contents ------------------------------------------------------------------------------------
 
 def test_names(debs):
     found = sorted(os.path.basename(p).split("_")[0] for p in glob.glob(debs.directory + "/*.deb"))
@@ -91,15 +92,14 @@ def test_programs(debs):
         assert files[path] == ("-rw-r--r--", "root/root"), path
 
 
-def test_nobody_can_write_and_nothing_is_setuid(debs):
+def test_no_file_is_writable_for_others_or_setuid(debs):
     for name in NAMES:
         for path, (mode, owner) in debs.list(name).items():
             assert owner == "root/root" and "s" not in mode, (path, mode, owner)
             assert mode[0] == "l" or (mode[5] == "-" and mode[8] == "-"), (path, mode)
 
 
-def test_every_page_of_the_manual(debs):
-    """Each of man/ is in one of them."""
+def test_every_manual_page_is_in_a_package(debs):
     there = set().union(*(debs.list(n) for n in NAMES))
     pages = [os.path.basename(p)[:-4] for p in glob.glob(os.path.join(TOP, "man/*.scd"))]
     assert pages and all(f"/usr/share/man/man{p[-1]}/{p}.gz" in there for p in pages), pages
@@ -114,7 +114,7 @@ def test_depends(debs):
     for library in ["libc6", "libjansson4", "libmicrohttpd12", "libsqlite3-0", "libssl3", "libwslay1"]:
         assert re.search(rf"\b{library} \(>= ", lodge), lodge
     assert "adduser" not in lodge and "passwd" in lodge
-    # the library starts the programs of its own version
+    # the library starts programs of its own version
     assert f"lodge (= {version()})" in debs.field("liblodge0", "Depends")
     assert f"liblodge0 (= {version()})" in debs.field("liblodge-dev", "Depends")
 
@@ -125,7 +125,7 @@ def test_conffiles(debs, tmp_path):
     assert found == ["/etc/lodge/lodged.conf", "/etc/needrestart/conf.d/lodge.conf"]
 
 
-def test_no_hooks_of_tests(debs, tmp_path):
+def test_programs_have_no_test_hooks(debs, tmp_path):
     debs.unpack("lodge", str(tmp_path / "x"))
     for path in glob.glob(f"{tmp_path}/x/usr/*bin/*") + glob.glob(f"{tmp_path}/x/usr/libexec/lodge/*"):
         with open(path, "rb") as f:
@@ -133,7 +133,7 @@ def test_no_hooks_of_tests(debs, tmp_path):
         assert b"LODGE_CRASH_AT" not in data and b"LODGE_WEAKEN" not in data, path
 
 
-def test_program_of_the_manual_is_built(debs, tmp_path):
+def test_the_example_of_the_manual_compiles(debs, tmp_path):
     for name in ("liblodge0", "liblodge-dev"):
         debs.unpack(name, str(tmp_path / name))
     dev, lib = tmp_path / "liblodge-dev/usr", tmp_path / "liblodge0/usr/lib/x86_64-linux-gnu"
@@ -146,10 +146,10 @@ def test_program_of_the_manual_is_built(debs, tmp_path):
                     f"-L{dev}/lib/x86_64-linux-gnu", *flags], check=True)
 
 
-def test_same_tree_same_bytes(debs, tmp_path):
+def test_builds_are_reproducible(debs, tmp_path):
     page = os.path.join(TOP, "README.md")
     was = os.stat(page)
-    os.utime(page, (1000000000, 1000000000))  # as of another checkout
+    os.utime(page, (1000000000, 1000000000))  # as in another checkout
     try:
         again = build(str(tmp_path / "again"))
     finally:
@@ -161,19 +161,19 @@ def test_same_tree_same_bytes(debs, tmp_path):
 
 def test_user_and_directories(debian):
     assert re.search(r"^lodge:x:\d+:\d+:lodge service:/var/lib/lodge:/usr/sbin/nologin$", debian.read("/etc/passwd"), re.M)
-    assert debian.run("stat", "-c", "%U %a", "/var/lib/lodge") == "root 700\n"  # until lodged takes it
+    assert debian.run("stat", "-c", "%U %a", "/var/lib/lodge") == "root 700\n"  # until lodged takes it over
 
 
-def test_units_are_understood(debian):
+def test_installed_units_are_valid(debian):
     said = debian.run("systemd-analyze", "verify", "--man=no", "lodged.service", "lodge-sandboxes.service")
     assert said == ""
 
 
-def test_settings_as_installed_are_good(debian):
+def test_installed_settings_are_valid(debian):
     assert "sandboxes work (started in" in debian.run("lodged", "--config", "/etc/lodge/lodged.conf", "--check")
 
 
-def test_the_command_without_settings(debian):
+def test_the_command_works_without_settings(debian):
     assert debian.run("lodge", "run", "--", "sh", "-c", "echo $((6 * 7))") == "42\n"
     assert "lodge" in debian.run("lodge", "--version")
 
@@ -198,7 +198,7 @@ def numbers(debian, exec_id):
     return [int(n) for n in answer["stdout"].split("\n")[:-1]]
 
 
-def test_upgrade_ends_nothing(debian, following):
+def test_an_upgrade_keeps_commands_running(debian, following):
     work = debian.call("POST", "/v1/sessions/key:work/exec", {
         "command": "i=0; while sleep 0.05; do i=$((i + 1)); echo $i; done", "background": True, "timeout_ms": 3600000})["exec_id"]
     eventually(lambda: len(numbers(debian, work)) > 5, SECONDS)
@@ -217,7 +217,7 @@ def test_upgrade_ends_nothing(debian, following):
     assert debian.call("GET", "/v1/sessions/key:work/files/note") == b"kept\n"
 
 
-def test_remove_keeps_and_purge_removes(debian):
+def test_remove_keeps_data_and_purge_deletes_it(debian):
     debian.call("DELETE", "/v1/sessions/key:work")
     debian.stop()
     debian.run("dpkg", "-r", "liblodge-dev", "liblodge0", "lodge")
@@ -226,7 +226,7 @@ def test_remove_keeps_and_purge_removes(debian):
     assert not os.path.exists(debian.path("/var/lib/lodge")) and not os.path.exists(debian.path("/etc/lodge"))
 
 
-def test_unit_says_how_it_is_started(debs, tmp_path):
+def test_settings_of_the_unit(debs, tmp_path):
     debs.unpack("lodge", str(tmp_path / "x"))
     unit = (tmp_path / "x/lib/systemd/system/lodged.service").read_text()
     assert unit_values(unit, "Type") == ["notify"] and unit_values(unit, "KillMode") == ["process"]
@@ -235,7 +235,7 @@ def test_unit_says_how_it_is_started(debs, tmp_path):
 
 
 @pytest.mark.skipif(not PYTHON, reason="there is no sdk/python/lodge")
-def test_python(debs, tmp_path):
+def test_the_python_package_can_be_imported(debs, tmp_path):
     debs.unpack("python3-lodge", str(tmp_path / "x"))
     where = str(tmp_path / "x/usr/lib/python3/dist-packages")
     subprocess.run(["/usr/bin/python3", "-c", "import lodge; lodge.Client"], check=True, cwd=tmp_path,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LODGE_CGROUP: where the control groups of sandboxes are made, so that they outlive a unit of systemd."""
+"""LODGE_CGROUP: the parent of the cgroups of sandboxes, so that they outlive a systemd unit."""
 import glob
 import os
 import subprocess
@@ -13,7 +13,7 @@ LODGE = os.path.join(build(), "lodge")
 
 
 def tree():
-    """Where the one tree of version 2 is mounted, or None."""
+    """Where the cgroup v2 tree is mounted, or None."""
     with open("/proc/self/mountinfo") as f:
         found = [line.split()[4] for line in f if " - cgroup2 " in line]
     return found[0] if found else None
@@ -41,8 +41,9 @@ def group():
         os.rmdir(d)
 
 
-def test_sandboxes_are_below_it(home, group):
-    """And who was in it is below it too, where the tree has controllers: else it would stay in the way of them."""
+def test_cgroups_of_sandboxes_are_below_it(home, group):
+    """If the tree has controllers, processes in it are moved below it too, because they would prevent enabling
+    controllers."""
     other = subprocess.Popen(["sleep", "infinity"])
     try:
         with open(group + "/cgroup.procs", "w") as f:
@@ -61,14 +62,14 @@ def test_sandboxes_are_below_it(home, group):
         other.wait()
 
 
-def test_missing_one_is_told(home):
+def test_a_missing_cgroup_is_reported(home):
     with lodge(home, "/there-is-no-such-group", "echo", "works") as p:
         out, err = p.communicate(timeout=180)
     assert p.returncode == 0 and out == b"works\n"
     assert err == b"lodge-keeper: LODGE_CGROUP: no such cgroup; using the default\n"
 
 
-def test_what_is_no_group_is_told_and_left_alone(home):
+def test_a_directory_that_is_not_a_cgroup_is_reported_and_unchanged(home):
     with tempfile.TemporaryDirectory(prefix="lodge-no-group-") as other:
         with lodge(home, "/.." * 16 + other, "echo", "works") as p:
             out, err = p.communicate(timeout=180)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of the tarball run from where it was unpacked, with its own libraries. LODGE_SLOW=1 builds it; LODGE_TARBALL names one
-that is there."""
+"""The programs of the tarball run where it was unpacked, with its own libraries. LODGE_SLOW=1 builds it;
+LODGE_TARBALL names an existing one."""
 import os
 import re
 import subprocess

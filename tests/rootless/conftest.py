@@ -13,7 +13,7 @@ USER = 12345
 
 
 def reachable(path):
-    """Whether somebody else may go there."""
+    """Whether other users can reach the path."""
     while True:
         if not os.stat(path).st_mode & stat.S_IXOTH:
             return False
@@ -24,7 +24,7 @@ def reachable(path):
 
 @pytest.fixture(scope="session", autouse=True)
 def programs():
-    """Where the user can execute them: the source tree may be anybody's private directory."""
+    """Copies the programs to where the user can execute them, because the source tree may be private."""
     if os.geteuid() != 0:
         pytest.skip("these tests become an ordinary user, which needs root")
     assert os.access(world_module.LODGE, os.X_OK), f"{world_module.LODGE} is missing"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service as an ordinary user."""
+"""lodged as an ordinary user."""
 import contextlib
 import os
 
@@ -20,7 +20,7 @@ class Users(Lodged):
 
 @pytest.fixture(autouse=True)
 def nothing_is_left():
-    """While it runs it has a keeper."""
+    """Disables the check of the conftest, because a running lodged has a keeper."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_a_session_works(client):
 
 @pytest.mark.parametrize("limits", [{"memory_bytes": 64 << 20}, {"cpus": 0.5}, {"pids": 20}, {"disk_bytes": 64 << 20}])
 def test_a_limit_that_cannot_be_enforced_is_refused(client, limits):
-    """Who asks for one relies on it; and a refusal leaves nothing."""
+    """The caller relies on the limit; a refusal leaves nothing."""
     answer = client.post("/v1/sessions", {"key": "bounded", "limits": limits})
     assert answer.status == 409, answer
     assert ("disk_bytes" in limits) == ("disk limit" in answer.json["error"]["message"]), answer

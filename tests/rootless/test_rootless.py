@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As an ordinary user: everything but cgroup limits and disk quotas, and honest words about those."""
+"""As an ordinary user: everything but cgroup limits and disk quotas works, and their absence is reported."""
 import json
 import os
 
@@ -17,7 +17,7 @@ def test_a_command(world, store):
     assert (r.code, r.out, r.err) == (5, "1000\nlodge\n/home/user\n", "oops\n"), r
 
 
-def test_the_processes_are_the_users(world):
+def test_processes_have_the_id_of_the_user(world):
     p = world.start([], ["sh", "-c", "echo up; exec sleep 60"])
     assert p.stdout.readline() == b"up\n"
     owners = {os.stat(f"/proc/{q}").st_uid for q in descendants(p.pid)}
@@ -27,11 +27,11 @@ def test_the_processes_are_the_users(world):
             ids.update(line.split()[1] for line in f if line.startswith(("Uid:", "Gid:")))
     p.terminate()
     world.finish(p)
-    # a process that is not dumpable has files of root in /proc
+    # the /proc files of a process that is not dumpable belong to root
     assert ids == {str(USER)} and owners <= {USER, 0}, f"{ids} {owners}"
 
 
-def test_no_way_to_be_root(world):
+def test_the_guest_cannot_become_root(world):
     r = world.sh([], "grep -E '^(CapEff|NoNewPrivs)' /proc/self/status; unshare -U true 2>&1")
     assert "CapEff:\t0000000000000000" in r.out and "NoNewPrivs:\t1" in r.out, r
     assert "unshare: " in r.out, f"a user namespace could be made inside: {r}"
@@ -49,7 +49,7 @@ python3 -c 'open("/tmp/x", "wb").write(bytes(range(256)))'; wc -c </tmp/x
 """
     r = world.sh(["--store", store], text)
     assert (r.code, r.out) == (0, "content\n256\n"), r
-    assert world.store() == [], "directories nobody may enter are left in the store"
+    assert world.store() == [], "directories without permissions are left in the store"
 
 
 def test_stdin_and_bytes(world):
@@ -61,7 +61,7 @@ def test_stdin_and_bytes(world):
 
 
 def test_pty(world):
-    """A terminal of its own, with the size of ours."""
+    """A new terminal with the size of the caller's."""
     def act():
         os.setgroups([])
         os.setgid(USER)
@@ -114,9 +114,9 @@ def test_dir(world):
         assert f.read() == "inside\n"
 
 
-def test_dir_needs_the_users_rights(world):
+def test_dir_needs_permissions_of_the_user(world):
     secret = os.path.join(world.base, "secret")
-    os.mkdir(secret, 0o700)  # root's
+    os.mkdir(secret, 0o700)  # of root
     r = world.sh(["--dir", f"{secret}:/data"], "true")
     assert r.code == 125 and secret in r.err and r.err.count("\n") == 1, r
 
@@ -139,8 +139,8 @@ def test_usage(world):
     assert 40 << 20 <= j["usage"]["max_rss_bytes"] <= 200 << 20, j
 
 
-def test_output_and_file_limits_hold_anyway(world):
-    """What needs no cgroup."""
+def test_output_and_file_limits_are_enforced(world):
+    """They need no cgroup."""
     r = world.sh(["--json", "--output", "64K"], "head -c 500000 /dev/zero | tr '\\0' a")
     assert "LIMIT_OUTPUT" in json.loads(r.out)["limits"], r
     r = world.sh(["--file-size", "1M"], "exec dd if=/dev/zero of=f bs=64k count=100 status=none")
@@ -151,7 +151,7 @@ def test_output_and_file_limits_hold_anyway(world):
     assert int(r.out) <= 8 << 20 and "LIMIT_DISK" in r.err, r
 
 
-# ---- what is missing is said ------------------------------------------------------------------
+# ---- missing features are reported ------------------------------------------------------------
 
 
 def delegated(world):
@@ -159,7 +159,7 @@ def delegated(world):
     return "not enforced" not in r.err.lower()
 
 
-def test_a_limit_that_does_nothing_is_told(world):
+def test_a_limit_that_is_not_enforced_is_reported(world):
     if delegated(world):
         pytest.skip("this user's cgroups are delegated")
     r = world.sh(["--memory", "64M"], "echo ran")
@@ -173,7 +173,7 @@ def test_a_limit_that_does_nothing_is_told(world):
 
 @pytest.mark.parametrize("options", [["--memory", "64M"], ["--pids", "20"], [],
                                      ["--store", "disk", "--disk", "50M"]])
-def test_a_demanded_limit_refuses(world, options):
+def test_require_limits_refuses_to_run(world, options):
     if delegated(world):
         pytest.skip("this user's cgroups are delegated")
     r = world.run(["--require-limits", *options], ["echo", "ran"])
@@ -181,7 +181,7 @@ def test_a_demanded_limit_refuses(world, options):
     assert r.err.startswith("lodge: ") and "cannot be enforced on this host" in r.err, r
 
 
-def test_a_template_that_demands(world):
+def test_a_template_that_requires_limits(world):
     if delegated(world):
         pytest.skip("this user's cgroups are delegated")
     root = os.path.join(world.base, "rootfs")
@@ -209,7 +209,7 @@ def test_a_template_that_demands(world):
 def test_doctor(world):
     r = world.lodge("doctor")
     text = (r.out + r.err).lower()
-    assert "cgroup" in text, f"doctor does not speak of cgroups: {r}"
+    assert "cgroup" in text, f"doctor does not mention cgroups: {r}"
     assert "user namespace" in text, r
     if not delegated(world):
         lines = [x for x in text.splitlines() if "cgroup" in x or "limit" in x]
@@ -217,8 +217,8 @@ def test_doctor(world):
     assert "disk" in text or "quota" in text or "volume" in text, f"nothing of the disk limit: {r}"
 
 
-def test_homes_that_cannot_be_used(world):
-    """One line, and nothing started."""
+def test_unusable_homes_are_refused(world):
+    """With one line of error, and nothing is started."""
     r = world.lodge("run", "--home", "/nowhere/at/all", "--", "true")
     assert r.code == 125 and r.err.count("\n") == 1, r
     r = world.lodge("run", "--home", "/root", "--", "true")

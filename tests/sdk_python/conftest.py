@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package against a real lodged, and against the engine in this process."""
+"""The Python package with a real lodged, and with the engine in this process."""
 import asyncio
 import contextlib
 import inspect
@@ -32,13 +32,13 @@ def service():
 
 @pytest.fixture(scope="module", params=["remote", "local"])
 def world(request):
-    """Where threads live: the same tests run in both."""
+    """Where threads run; the same tests run with both."""
     with contextlib.closing(RemoteWorld() if request.param == "remote" else LocalWorld()) as w:
         yield w
 
 
 class Way:
-    """One of the two clients of /v1; `do` makes what the asynchronous one returns a value."""
+    """One of the two clients of /v1; `do` waits for the result of the asynchronous one."""
 
     def __init__(self, kind, url):
         self.kind = kind
@@ -56,7 +56,7 @@ class Way:
         return list(value) if inspect.isgenerator(value) else value
 
     def steps(self, value):
-        """An iterator of either kind, one by one."""
+        """Iterate over an iterator of either kind."""
         if inspect.isgenerator(value):
             yield from value
             return
@@ -89,7 +89,7 @@ def do(way):
 
 @pytest.fixture
 def session(way, do):
-    """A fresh one."""
+    """A new session."""
     s = do(way.client.enter())
     yield s
     do(s.delete())

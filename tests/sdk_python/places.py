@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Homes for threads: a lodged of one's own, or the engine in this process."""
+"""Places for threads: a lodged, or the engine in this process."""
 import os
 import signal
 import subprocess
@@ -40,11 +40,11 @@ class RemoteWorld:
         return {"LODGE_URL": self.service.url, "LODGE_API_KEY": KEY}
 
     def end_session(self, session_id):
-        """As if it had expired."""
+        """End a session as if it had expired."""
         self.service.client().delete("/v1/sessions/" + session_id)
 
     def is_there(self, session_id):
-        """Looking changes nothing."""
+        """Whether the session exists; reading changes nothing."""
         return self.service.client().get("/status/" + session_id).status == 200
 
     def policy(self, **commands):
@@ -70,7 +70,7 @@ class LocalWorld:
         self._engine = _local.open_engine(self.home, **options)
 
     def _make_policy(self, commands):
-        """Policies are lodged's to make; the engine has them from the same store."""
+        """Only lodged creates policies; the engine reads them from the same store."""
         url = f"unix:{self.home}/lodge.sock"
         with Daemon(self.home, listen=(url,)) as d:
             assert d.addresses() == [url]
@@ -110,7 +110,7 @@ class LocalWorld:
             return False
 
     def leave(self):
-        """The home is another process's for a while."""
+        """Close the engine, so that another process can use the home."""
         self._engine.close()
         _local._engines.pop(self.home, None)
         assert wait_for(lambda: not keepers_of(self.home))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between a client and lodged, to break connections."""
+"""A proxy between a client and lodged that cuts connections."""
 import contextlib
 import os
 import socket
@@ -7,7 +7,7 @@ import threading
 
 
 class Proxy:
-    """Cuts each connection after `limit` bytes of answers; 0: never. limit counts anew for each."""
+    """Cuts each connection after `limit` bytes of responses; 0 means never."""
 
     def __init__(self, home, target, limit):
         self.path, self._target, self.limit = os.path.join(home, "proxy.sock"), target, limit
@@ -57,7 +57,7 @@ class Proxy:
                 s.shutdown(socket.SHUT_RDWR)
 
     def drop(self):
-        """Cuts all there are now."""
+        """Cut all current connections."""
         self._end(*self._live)
 
     def close(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What breaks: connections, the service itself. Both clients."""
+"""Broken connections and a killed service, with both clients."""
 import contextlib
 import threading
 import uuid
@@ -18,7 +18,7 @@ SLOWLY = "for i in $(seq 1 60000); do echo $i; if (( i % 6000 == 0 )); then slee
 
 @contextlib.contextmanager
 def through(way, service, limit):
-    """The same client behind something that cuts its connections."""
+    """The same client through a proxy that cuts its connections."""
     proxy = Proxy(service.home, service.url[len("unix:"):], limit)
     w = Way(way.kind, proxy.url)
     try:
@@ -29,7 +29,7 @@ def through(way, service, limit):
 
 
 def collect(way, session, stream):
-    """Output, its offsets checked, and the result."""
+    """Return the output and the result; the offsets are checked."""
     got, result, started = b"", None, 0
     for event in way.steps(stream):
         if event.kind == "stdout":
@@ -41,13 +41,13 @@ def collect(way, session, stream):
     return got, result
 
 
-def test_a_stream_through_cut_connections(way, service, session):
+def test_a_stream_survives_cut_connections(way, service, session):
     with through(way, service, 150000) as (w, proxy):
         got, result = collect(w, session, w.client.session(session.id).stream("seq 1 60000; exit 7"))
         assert got == EXPECTED and result.exit_code == 7 and proxy.cut > 1
 
 
-def test_a_stream_while_the_service_is_killed(way, service, session, do):
+def test_a_stream_survives_a_killed_service(way, service, session, do):
     stream = way.steps(session.stream(SLOWLY))
     got, killed, result = b"", 0, None
     for event in stream:
@@ -64,7 +64,7 @@ def test_a_stream_while_the_service_is_killed(way, service, session, do):
     assert len(do(session.execs())) == 1
 
 
-def test_a_stream_with_input_is_read_on_by_offset(way, service, session):
+def test_a_stream_with_input_continues_by_offset(way, service, session):
     with through(way, service, 1000) as (w, proxy):
         threading.Timer(1, lambda: setattr(proxy, "limit", 0)).start()
         s = w.client.session(session.id)
@@ -72,8 +72,8 @@ def test_a_stream_with_input_is_read_on_by_offset(way, service, session):
         assert got == 2 * EXPECTED[:1892] and result.exit_code == 7 and proxy.cut
 
 
-def test_a_stream_is_never_of_two_commands(way, service, do):
-    """The key leads to another session by the time the connection is back: not to the rest of what was read."""
+def test_a_stream_does_not_continue_with_another_command(way, service, do):
+    """The key names another session by the time the client reconnects."""
     key = uuid.uuid4().hex
     with through(way, service, 0) as (w, proxy):
         do(way.client.enter(key))
@@ -84,20 +84,20 @@ def test_a_stream_is_never_of_two_commands(way, service, do):
         do(way.client.enter(key))
         with pytest.raises(lodge.GoneError):
             next(stream)
-    assert do(way.client.session("key:" + key).execs()) == []  # and it was not run again there
+    assert do(way.client.session("key:" + key).execs()) == []  # and the command did not run again there
     do(way.client.session("key:" + key).delete())
 
 
-def test_what_started_stays_what_it_is():
+def test_a_stream_keeps_its_exec_id():
     machine = _streams.ExecStream("/v1/sessions/key:k", {"idempotency_key": "a"}, 60)
     assert [e.kind for e in machine.feed(b'{"event":"started","exec_id":"exe_1"}\n' * 2)] == ["started"]
     with pytest.raises(lodge.GoneError, match="exe_1 .* exe_2"):
         machine.feed(b'{"event":"started","exec_id":"exe_2"}\n')
     with pytest.raises(lodge.GoneError):
-        machine.failed(lodge.GoneError("as it is told to the caller"))
+        machine.failed(lodge.GoneError("the session was replaced"))
 
 
-def test_what_is_no_stream_is_told():
+def test_a_malformed_stream_is_an_error():
     for text in (b"<html>\n", b"[]\n", b"7\n"):
         with pytest.raises(lodge.TransportError):
             _streams.ExecStream("/v1/sessions/s", {}, 60).feed(text)
@@ -105,7 +105,7 @@ def test_what_is_no_stream_is_told():
             _streams.ServerEvents("/v1/events", 60).feed(b"data: " + text + b"\n")
 
 
-def test_output_that_is_not_kept_is_told(way, session, do):
+def test_output_before_the_retained_window_is_an_error(way, session, do):
     x = do(session.start("seq 1 400000"))
     do(x.wait(60))
     with pytest.raises(lodge.OutputGoneError) as e:
@@ -118,7 +118,7 @@ def test_output_that_is_not_kept_is_told(way, session, do):
 
 
 def test_an_exec_is_not_run_twice(way, service, session, do):
-    """The answer is lost; the key leads to the same command."""
+    """The response is lost; the idempotency key returns the same command."""
     with through(way, service, 20) as (w, proxy):
         threading.Timer(0.6, lambda: setattr(proxy, "limit", 0)).start()
         r = w.do(w.client.session(session.id).exec("echo x >> once; echo done"))
@@ -126,7 +126,7 @@ def test_an_exec_is_not_run_twice(way, service, session, do):
         assert do(session.files.read("once")) == b"x\n"
 
 
-def test_what_has_no_key_is_not_repeated(way, service, session, do):
+def test_requests_without_an_idempotency_key_are_not_repeated(way, service, session, do):
     with through(way, service, 20) as (w, proxy):
         with pytest.raises(lodge.TransportError) as e:
             w.do(w.client.session(session.id).files.write("f", b"x", append=True))
@@ -134,8 +134,8 @@ def test_what_has_no_key_is_not_repeated(way, service, session, do):
     assert wait_for(lambda: do(session.files.read("f")) == b"x")
 
 
-def test_what_ends_a_session_is_not_repeated(way, service, do):
-    """Its key may lead to somebody else's by then."""
+def test_hibernate_and_delete_are_not_repeated(way, service, do):
+    """The key may name another session by then."""
     key = uuid.uuid4().hex
     do(way.client.enter(key))
     for ask in (lambda s: s.hibernate(), lambda s: s.delete()):
@@ -145,7 +145,7 @@ def test_what_ends_a_session_is_not_repeated(way, service, do):
             assert e.value.sent and proxy.cut == proxy.connections == 1
 
 
-def test_entering_is_not_done_twice(way, service, do):
+def test_enter_is_not_repeated_twice(way, service, do):
     name = uuid.uuid4().hex
     with through(way, service, 20) as (w, proxy):
         threading.Timer(0.6, lambda: setattr(proxy, "limit", 0)).start()
@@ -155,14 +155,14 @@ def test_entering_is_not_done_twice(way, service, do):
     do(way.client.session(s.id).delete())
 
 
-def test_a_download_through_cut_connections(way, service, session, do, tmp_path):
+def test_a_download_survives_cut_connections(way, service, session, do, tmp_path):
     do(session.exec("seq 1 60000 > f"))
     with through(way, service, 60000) as (w, proxy):
         assert w.do(w.client.session(session.id).files.download("f", tmp_path / "f")) == len(EXPECTED)
         assert (tmp_path / "f").read_bytes() == EXPECTED and proxy.cut > 3
 
 
-def test_an_upload_that_breaks_leaves_nothing(way, service, session, do):
+def test_an_aborted_upload_leaves_nothing(way, service, session, do):
     do(session.files.write("f", b"old"))
     if way.kind == "sync":
         with pytest.raises(KeyError):
@@ -180,7 +180,7 @@ def test_an_upload_that_breaks_leaves_nothing(way, service, session, do):
     assert wait_for(lambda: [e["name"] for e in do(session.files.list())] == ["f"])
 
 
-def test_events_go_on(way, service, session, do):
+def test_events_continue_after_a_cut(way, service, session, do):
     with through(way, service, 2000) as (w, proxy):
         follow = w.steps(w.client.follow_events(session=session.id, since=0))
         seen = []
@@ -194,8 +194,8 @@ def test_events_go_on(way, service, session, do):
         follow.close()
 
 
-def test_a_service_that_is_not_there(way, tmp_path):
-    """Never was, so that it is told soon: also of streams, which are patient otherwise."""
+def test_a_service_that_is_not_running(way, tmp_path):
+    """On the first contact the error comes soon, even for streams, which otherwise retry for long."""
     w = Way(way.kind, f"unix:{tmp_path}/none.sock")
     for ask in (lambda: w.do(w.client.health()), lambda: next(w.steps(w.client.session("s").stream("true")))):
         with pytest.raises(lodge.TransportError, match="is it running") as e:
@@ -204,7 +204,7 @@ def test_a_service_that_is_not_there(way, tmp_path):
     w.close()
 
 
-def test_calls_wait_for_a_service_that_starts(way, service, session, do):
+def test_calls_are_retried_while_the_service_restarts(way, service, session, do):
     service.stop(9)
     later = threading.Timer(0.4, service.start)
     later.start()

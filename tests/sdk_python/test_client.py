@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All of /v1 by both clients: every test with the blocking and the asynchronous one."""
+"""All of /v1: every test runs with the blocking and the asynchronous client."""
 import io
 import os
 import tarfile
@@ -34,7 +34,7 @@ def test_enter_and_list(way, do):
     assert do(way.client.sessions(user="ada")) == []
 
 
-def test_life(session, do):
+def test_pause_hibernate_resume_and_extend(session, do):
     assert do(session.probe())["status"] == "connected" and do(session.probe(2.5))["verified"]
     assert do(session.extend(60000))["state"] == "active" and do(session.activity())["id"] == session.id
     assert do(session.pause())["paused"] and not do(session.unpause())["paused"]
@@ -75,7 +75,7 @@ def test_stream(session, do):
     assert b"/dev/pts/" in out and b"5 7" in out
 
 
-def test_in_the_background(session, do):
+def test_background_commands(session, do):
     x = do(session.start("cat; echo bye; exit 2"))
     assert do(x.info())["state"] == "running"
     raw = bytes(range(256))
@@ -92,9 +92,9 @@ def test_in_the_background(session, do):
     assert do(again.output(256)).done
 
 
-def test_steering(session, do):
+def test_signals_and_kill(session, do):
     x = do(session.start("trap 'echo caught; exit 9' USR1; while :; do sleep 0.05; done", timeout=60))
-    do(session.exec("sleep 0.3"))  # for the trap to be set
+    do(session.exec("sleep 0.3"))  # until the trap is set
     do(x.signal("USR1"))
     assert do(x.wait(30)).exit_code == 9 and do(x.output()).stdout == b"caught\n"
     y = do(session.start("sleep 600"))
@@ -125,7 +125,7 @@ def test_files(session, do):
     assert do(f.read("/etc/hostname")) == do(session.exec("cat /etc/hostname")).stdout
 
 
-def test_what_was_streamed_is_named_as_any_other(session, do):
+def test_entries_of_streamed_files_have_decoded_names(session, do):
     file, name = session.files.open(b"w\xff", "wb"), os.fsdecode(b"w\xff")
     do(file.write(b"x"))
     do(file.close())
@@ -173,7 +173,7 @@ def test_archives_and_snapshots(way, session, do, tmp_path):
         snap["id"], back["id"], more["id"]]
     assert [s["session_exists"] for s in every if s["id"] == back["id"]] == [False]
     assert [s["id"] for s in do(way.client.snapshots(session=session.id))] == [snap["id"], more["id"]]
-    assert list(do(way.client.snapshots(user="nobody"))) == []
+    assert list(do(way.client.snapshots(user="nosuch"))) == []
     do(way.client.delete_snapshot(back["id"]))
     do(session.delete_snapshot(snap["id"]))
     do(way.client.delete_snapshot(more["id"]))
@@ -211,7 +211,7 @@ def test_administration(way, do, session):
     do(c.delete_policy(name))
     assert do(c.set_quota("zoe", sandboxes=2))["quota"]["sandboxes"] == 2
     assert do(c.quota("zoe"))["usage"]["sessions"] == 0
-    with pytest.raises(lodge.NotFoundError):  # one that never had a session or a project
+    with pytest.raises(lodge.NotFoundError):  # a user without sessions or projects
         do(c.user("zo\u00eb"))
     assert "host" in [t["name"] for t in do(c.templates())] and do(c.template("host"))["builtin"]
     snap = do(session.snapshot())
@@ -224,7 +224,7 @@ def test_administration(way, do, session):
     assert do(c.watch_progress())[-1]["status"] == "ready"
 
 
-def test_a_template_by_upload(way, do, tmp_path):
+def test_upload_of_a_template(way, do, tmp_path):
     name = "n" + uuid.uuid4().hex[:12]
     busybox = "/bin/busybox"
     if not os.path.exists(busybox):
@@ -249,7 +249,7 @@ def test_policies_and_limits_are_typed(way, do):
     do(way.client.delete_policy(name))
 
 
-def test_a_key_that_is_none(way, service):
+def test_a_wrong_key_is_refused(way, service):
     wrong = type(way)(way.kind, service.url)
     wrong.client._transport.key = "wrong"
     with pytest.raises(lodge.UnauthenticatedError):
@@ -257,7 +257,7 @@ def test_a_key_that_is_none(way, service):
     wrong.close()
 
 
-def test_over_tcp(way, service):
+def test_tcp_url(way, service):
     w = type(way)(way.kind, service.http_url)
     s = w.do(w.client.enter())
     assert w.do(s.exec("echo hi")).text == "hi\n"
@@ -293,12 +293,12 @@ def test_a_terminal(way, session):
     way.do(use())
 
 
-def test_sessions_as_contexts(service):
+def test_context_managers(service):
     with lodge.Client(service.url, "x") as c:
         c._transport.key = None
         with pytest.raises(lodge.UnauthenticatedError):
             c.enter()
-    with lodge.Client(service.url) as c:  # by the key beside the socket, or of the environment
+    with lodge.Client(service.url) as c:  # with the key next to the socket, or of the environment
         c._transport.key = "lodge-test-key-0123456789"
         with c.enter() as s:
             assert s.exec("true").ok

@@ -14,7 +14,7 @@ import lodge
 MB = 1024 if os.environ.get("LODGE_SLOW") == "1" else 64
 ROOM = {"disk_bytes": 6 << 30, "file_bytes": 2 << 30}
 
-# In a process of its own, whose peak tells what the transfer needed.
+# Runs in its own process, whose peak memory shows what the transfer needed.
 PROGRAM = r"""
 import asyncio, os, sys
 sys.path.insert(0, sys.argv[1])
@@ -57,7 +57,7 @@ async def asynchronous():
                 assert await f.read(1 << 20) == p
             assert await f.read() == b""
 
-# what it needs for itself: the same once, with next to nothing
+# what the process needs itself: the same transfer with a tiny file
 before = peak()
 sync() if way == "sync" else asyncio.run(asynchronous())
 print(peak() - before)
@@ -83,7 +83,7 @@ def source(tmp_path_factory):
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
-def test_there_and_back(service, source, tmp_path, way):
+def test_large_files_in_constant_memory(service, source, tmp_path, way):
     with lodge.Client(service.url, KEY) as client, client.enter(limits=ROOM) as s:
         r = subprocess.run([sys.executable, "-c", PROGRAM, os.path.join(ROOT, "sdk/python"), service.url, KEY, s.id, way,
                             source, tmp_path / "target", str(MB)], capture_output=True, text=True, timeout=900)
@@ -95,21 +95,21 @@ def test_there_and_back(service, source, tmp_path, way):
         assert int(r.stdout) < 24 << 10  # kB
 
 
-def test_a_file_that_is_too_large_is_told(service, source):
-    """While it is sent, and by its reason, not by a broken pipe."""
+def test_too_large_a_file_is_refused(service, source):
+    """During the upload, and with the reason instead of a broken pipe."""
     with lodge.Client(service.url, KEY) as client, client.enter(limits={"file_bytes": 1 << 20}) as s:
         with pytest.raises(lodge.LimitError) as e:
             s.files.upload(source, "f")
         assert e.value.code == "TOO_LARGE"
         with pytest.raises(lodge.LimitError):
             with s.files.open("f", "wb") as f:
-                for _ in range(8):  # of more than 16 MB too many the service cuts the connection
+                for _ in range(8):  # after more than 16 MB too many the service closes the connection
                     f.write(bytes(1 << 20))
         assert list(s.files.list()) == []
 
 
-def test_a_thread_takes_a_file_of_100_mb(service, tmp_path):
-    """The most there is, by a form, and not through memory of the client."""
+def test_upload_of_the_largest_file_of_a_thread(service, tmp_path):
+    """The largest form, not held in the client's memory."""
     with open(tmp_path / "large", "wb") as f:
         f.truncate(100 << 20)
     with lodge.SandboxClient("remote", service.url, KEY) as c:

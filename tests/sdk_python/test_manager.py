@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session manager's methods."""
+"""The methods of SessionManager."""
 import concurrent.futures
 import uuid
 
@@ -29,7 +29,7 @@ def test_get_or_create(manager):
     assert manager.get_or_create_session(key).outcome == "resumed"
     first.delete()
     replaced = manager.get_or_create_session(key)
-    assert replaced.outcome == "created" and not replaced.state_lost and replaced.id != first.id  # it was asked for
+    assert replaced.outcome == "created" and not replaced.state_lost and replaced.id != first.id  # not lost, because it was requested
 
 
 def test_concurrent_calls_share_one_creation(manager):
@@ -39,7 +39,7 @@ def test_concurrent_calls_share_one_creation(manager):
     assert len({s.id for s in found}) == 1 and sum(s.outcome == "created" for s in found) >= 1
 
 
-def test_looking_changes_nothing(manager):
+def test_reads_change_nothing(manager):
     key = "k-" + uuid.uuid4().hex
     manager.get_or_create_session(key)
     before = manager.get_session(key)
@@ -47,7 +47,7 @@ def test_looking_changes_nothing(manager):
     assert manager.get_session(key) == before
 
 
-def test_extending_and_ending(manager):
+def test_extend_and_invalidate(manager):
     key = "k-" + uuid.uuid4().hex
     assert manager.extend_session(key) is False
     manager.get_or_create_session(key)
@@ -59,11 +59,11 @@ def test_extending_and_ending(manager):
     manager.invalidate_session("never-there")
 
 
-def test_counting_and_cleaning(manager):
+def test_count_and_cleanup(manager):
     assert manager.get_active_session_count() == 0
     for user, key in (("ada", "1"), ("ada", "2"), ("bob", "3")):
         manager.get_or_create_session(key, user=user)
-    thread = manager.client.enter(user="ada", thread="t")  # however it is bound
+    thread = manager.client.enter(user="ada", thread="t")  # also a session of a thread
     assert manager.get_active_session_count() == 4
     done = manager.cleanup_user_sessions("ada")
     assert len(done["destroyed"]) == 3 and thread.id in done["destroyed"] and done["failed"] == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hundred sessions at once, in threads, on a loop, and in this process."""
+"""A hundred sessions at once: in threads, on an event loop, and in this process."""
 import asyncio
 import concurrent.futures
 import uuid
@@ -14,7 +14,7 @@ COUNT = 100
 SMALL = {"memory_bytes": 32 << 20, "pids": 16}
 
 
-def test_a_hundred_by_the_loop(service):
+def test_a_hundred_sessions_on_an_event_loop(service):
     run = uuid.uuid4().hex
 
     async def one(client, i):
@@ -38,7 +38,7 @@ def test_a_hundred_by_the_loop(service):
 
 
 @pytest.mark.parametrize("mode", ["remote", "local"])
-def test_a_hundred_threads(mode):
+def test_a_hundred_sessions_in_threads(mode):
     w = RemoteWorld() if mode == "remote" else LocalWorld()
 
     def one(i):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package as people get it: the wheel, the types, the README, the example."""
+"""The package as users get it: the wheel, the types, the README, the example."""
 import ast
 import importlib.util
 import os
@@ -19,9 +19,9 @@ EXAMPLE = os.path.join(ROOT, "docs/examples/bash_tool.py")
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """Built and installed offline."""
+    """Build and install it offline."""
     work = tmp_path_factory.mktemp("wheel")
-    shutil.copytree(PACKAGE, work / "sdk/python", ignore=shutil.ignore_patterns("__pycache__"))  # pip builds beside it
+    shutil.copytree(PACKAGE, work / "sdk/python", ignore=shutil.ignore_patterns("__pycache__"))  # pip builds in the source directory
     env = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1",
            "PATH": os.path.dirname(sys.executable) + ":" + os.environ["PATH"]}
     block, = pages.blocks("wheel")
@@ -43,7 +43,7 @@ def test_the_wheel(installed):
     assert place.startswith(str(target)) and f"lodge-{version}-" in wheel.name
 
 
-# what came later than 3.9, and a module could have without being wrong for the parser
+# newer than Python 3.9, but accepted by its parser
 LATER = {"tomllib", "aiter", "anext", "ExceptionGroup", "BaseExceptionGroup", "EncodingWarning", "add_note", "TaskGroup",
          "Runner", "timeout_at", "Barrier", "aclosing", "pairwise", "batched", "bit_count", "StrEnum", "UTC",
          "get_annotations", "Self",
@@ -69,7 +69,7 @@ def is_type(node):
 
 
 def later(node):
-    """What of it Python 3.9 does not have."""
+    """Names in the node that Python 3.9 does not have."""
     name = getattr(node, "id", getattr(node, "attr", None))
     if isinstance(node, (ast.Name, ast.Attribute)) and name in LATER:
         yield name
@@ -97,12 +97,12 @@ def test_only_the_standard_library_of_3_9():
                                   "isinstance(x, str | bytes)", "zip(a, b, strict=True)", "typing.Self",
                                   "@dataclasses.dataclass(slots=True)\nclass A: pass",
                                   "def f() -> Dict[str, int] | None: pass"])
-def test_that_it_finds_what_came_later(text):
+def test_newer_features_are_detected(text):
     assert any(list(later(node)) for node in ast.walk(ast.parse(text)))
 
 
 def texts(found):
-    """Of a page's blocks, in one process."""
+    """The text of all blocks, to run in one process."""
     return "\n".join(b.text for b in found)
 
 
@@ -113,8 +113,8 @@ def run(code, environment, cwd):
     return r.stdout
 
 
-def lend(world):
-    """A process of its own needs the home for itself."""
+def release_home(world):
+    """Another process needs exclusive use of the home."""
     if world.mode == "local":
         world.leave()
 
@@ -125,7 +125,7 @@ def back(world):
 
 
 def test_the_readme_in_both_modes(world, tmp_path):
-    lend(world)
+    release_home(world)
     try:
         run(f"mode = {world.mode!r}\n" + texts(pages.blocks("mode")), world.environment(), tmp_path)
         assert (tmp_path / "note.txt").read_text() == "hello\n"
@@ -134,7 +134,7 @@ def test_the_readme_in_both_modes(world, tmp_path):
 
 
 @pytest.mark.parametrize("page", sorted({b.page for b in pages.blocks("python")}))
-def test_page(service, tmp_path, page):
+def test_code_of_a_page(service, tmp_path, page):
     run(texts(pages.blocks("python", page)), {"LODGE_URL": service.url, "LODGE_API_KEY": KEY}, tmp_path)
 
 
@@ -143,10 +143,10 @@ def test_the_guide_has_the_example():
         assert f.read() in [b.text for b in pages.blocks("python", "docs/guides/bash-tool.md")]
 
 
-def test_the_example(world, tmp_path):
-    lend(world)
+def test_the_example_runs(world, tmp_path):
+    release_home(world)
     try:
-        how = [world.mode] if world.mode == "local" else []  # by default the service
+        how = [world.mode] if world.mode == "local" else []  # the default is the service
         out = subprocess.run([sys.executable, EXAMPLE, *how], cwd=tmp_path, timeout=120, capture_output=True, text=True,
                              env={**os.environ, **world.environment(), "PYTHONPATH": PACKAGE}, check=True).stdout
     finally:
@@ -164,7 +164,7 @@ def tool():
     return found
 
 
-def test_the_example_tells_the_model_what_was_lost(world, tool):
+def test_the_example_reports_lost_files_to_the_model(world, tool):
     with world.client() as sandbox:
         made = sandbox.get_or_create_session("ada", "lost")
         assert tool.bash(sandbox, "touch f; ls") == "f\n\n(exit code 0)"
@@ -173,7 +173,7 @@ def test_the_example_tells_the_model_what_was_lost(world, tool):
         assert tool.bash(sandbox, "ls") == "\n(exit code 0)"
 
 
-def test_the_example_tells_the_model_what_was_cut(world, tool):
+def test_the_example_reports_truncated_output_to_the_model(world, tool):
     with world.client() as sandbox:
         sandbox.get_or_create_session("ada", "cut")
         said = tool.bash(sandbox, "head -c 3000000 /dev/zero | tr '\\0' x")
@@ -181,7 +181,7 @@ def test_the_example_tells_the_model_what_was_cut(world, tool):
 
 
 def test_the_example_with_a_model(world, tool, monkeypatch):
-    """A loop with a script in the place of a model."""
+    """A script replaces the model."""
     for name, value in world.environment().items():
         monkeypatch.setenv(name, value)
     script = ["echo 6 > n", "expr $(cat n) \\* 7", "no-such-program", "kill -9 $$"]
@@ -198,6 +198,6 @@ def test_the_example_with_a_model(world, tool, monkeypatch):
     assert "(exit code 127)" in seen[3] and "(exit code 137)" in seen[4]
 
 
-def test_the_types_are_those_of_the_methods():
+def test_the_type_stubs_are_up_to_date():
     assert subprocess.run([sys.executable, os.path.join(PACKAGE, "stubs.py"), "--check"]).returncode == 0, \
-        "sdk/python/stubs.py writes them anew"
+        "run sdk/python/stubs.py to update them"

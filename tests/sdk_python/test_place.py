@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the service is found, and which key goes there; what HTTP looks like in pieces."""
+"""Finding the service and its key, and parsing HTTP responses."""
 import traceback
 
 import pytest
@@ -30,16 +30,16 @@ PASSWORDS = ["http://ada:s3cret@h", "https://ada:s3cret@h:1/x", "http://s3cret@h
 
 
 @pytest.mark.parametrize("url", PASSWORDS)
-def test_a_password_in_an_address_is_refused_and_not_told(url, monkeypatch):
+def test_a_password_in_an_address_is_refused_and_not_shown(url, monkeypatch):
     monkeypatch.setenv("LODGE_URL", url)
     for make in (lodge.Client, lodge.AsyncClient, lambda: lodge.SandboxClient("remote"), lambda: lodge.Client(url)):
         with pytest.raises(lodge.InvalidError, match="^server_url: ") as e:
             make()
-        told = "".join(traceback.format_exception(type(e.value), e.value, None)) + repr(e.value)
-        assert "s3" not in told and "cret" not in told, told
+        shown_text = "".join(traceback.format_exception(type(e.value), e.value, None)) + repr(e.value)
+        assert "s3" not in shown_text and "cret" not in shown_text, shown_text
 
 
-def test_a_key_is_not_told(tmp_path):
+def test_a_key_is_not_shown(tmp_path):
     for make in (lodge.Client, lodge.AsyncClient):
         client = make(f"unix:{tmp_path}/none.sock", "lk_s3cret", retry_for=0)
         for shown in (client, client._transport, client.session("ses_1"), client.session("ses_1").files, client.server_url):
@@ -68,7 +68,7 @@ def test_the_local_socket_and_its_key(tmp_path, monkeypatch):
     assert str(_place.find("unix:/x")) == "unix:/x"
 
 
-def test_keys_are_taken_as_they_are_read_from_files(monkeypatch):
+def test_blanks_around_keys_are_stripped(monkeypatch):
     far = _place.parse("http://far:1")
     assert _place.find_key(far, " lk_a\r\n") == "lk_a" and _place.find_key(far, " \n") is None
     monkeypatch.setenv("LODGE_API_KEY", "lk_b\n")
@@ -91,7 +91,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=range(len(ANSWERS)))
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_answers_in_pieces(answer, size):
+def test_responses_in_pieces(answer, size):
     x = _http.Exchange("GET")
     for at in range(0, len(answer), size):
         x.receive(answer[at:at + size])
@@ -104,22 +104,22 @@ def test_answers_in_pieces(answer, size):
 @pytest.mark.parametrize("answer", [ANSWERS[0][:-1], ANSWERS[1][:-3], b"HTTP/1.1 200", b"nonsense\r\n\r\n",
                                     b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
                                     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"])
-def test_answers_that_break_off(answer):
+def test_truncated_responses_are_errors(answer):
     x = _http.Exchange("GET")
     with pytest.raises(lodge.TransportError):
         x.receive(answer)
         x.receive(b"")
 
 
-def test_headers_do_not_break_lines():
+def test_headers_cannot_contain_line_breaks():
     for bad in ("a\r\nb: c", "a\nb"):
         with pytest.raises(ValueError):
             _http.Request("GET", "/", headers={"X": bad}).head("h", None)
     assert _http.quote_path("/a b/%2F\n") == "%2Fa%20b/%252F%0A" and _http.quote("a/b") == "a%2Fb"
 
 
-def test_no_path_leads_up():
-    """A proxy may make another path of it, and so another question."""
+def test_paths_with_dot_dot_are_refused():
+    """A proxy could normalize it to another path, and so to another request."""
     client = lodge.Client("http://far:1", "lk_a")
     files = client.session("ses_1").files
     for ask in (lambda: files.read("../x"), lambda: files.remove("a/../b"), lambda: files.write(b"/etc/..", b""),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every route of /v1 has a method, in both clients; and what the methods ask is what the spec has."""
+"""Every route of /v1 has a method in both clients, and the methods send what the spec describes."""
 import inspect
 import json
 import os
@@ -14,7 +14,7 @@ from lodge._http import Call
 
 
 class Recorder:
-    """Asks nothing, and notes what would be asked."""
+    """A transport that only records requests."""
     reconnect = 1.0
 
     def __init__(self):
@@ -52,7 +52,7 @@ class Recorder:
 
 
 def call_all(part):
-    """Every method, with a text for whatever it needs."""
+    """Call every method, with a string for each required argument."""
     names = []
     for name, method in inspect.getmembers(part, inspect.ismethod):
         if name.startswith("_"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads when something ends: idle sessions, what a policy forbids, the service, its room."""
+"""Threads with idle sessions, policies, restarts of the service, and at capacity."""
 import threading
 import time
 import uuid
@@ -13,7 +13,7 @@ import lodge
 
 @pytest.fixture(scope="module", params=["remote", "local"])
 def short(request):
-    """Sessions that end after eight seconds without use, whatever is asked for."""
+    """Sessions that end after eight seconds without use, whatever is requested."""
     w = RemoteWorld(idle_timeout_max="8s", threads_idle="8s") if request.param == "remote" else \
         LocalWorld(idle_max_ms=8000)
     try:
@@ -23,11 +23,11 @@ def short(request):
 
 
 def test_expiry_while_idle(short):
-    """Counted from the last activity, not from the start; then it is gone, and that is told."""
+    """Counted from the last activity, not from the start; then the loss is reported."""
     with short.client() as c:
         first = c.get_or_create_session("ada", "t-" + uuid.uuid4().hex)["session_id"]
         c.execute("echo mine > f")
-        for _ in range(5):  # longer than its idle time in all
+        for _ in range(5):  # longer than its idle time in total
             time.sleep(2)
             assert c.execute("cat f", auto_retry=False)["stdout"] == "mine\n"
         assert wait_for(lambda: not short.is_there(first))
@@ -59,7 +59,7 @@ def test_policies_in_both_modes():
 
 
 def test_a_restart_between_calls():
-    """kill -9: the session, its files, and the client's connection to it."""
+    """After kill -9 the session, its files and the client still work."""
     w = RemoteWorld()
     try:
         with w.client() as c:
@@ -78,7 +78,7 @@ def test_a_restart_between_calls():
         w.close()
 
 
-def test_a_full_service_is_told_so():
+def test_a_service_at_capacity_is_an_error():
     s = Service(max_active=1)
     try:
         with lodge.SandboxClient("remote", s.url, KEY) as c, lodge.SandboxClient("remote", s.url, KEY) as d:

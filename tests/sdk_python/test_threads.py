@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SandboxClient and BatchSandboxClient: every test in both modes."""
+"""SandboxClient and BatchSandboxClient; every test runs in both modes."""
 import concurrent.futures
 import os
 import socket
@@ -39,7 +39,7 @@ def test_one_session_for_one_thread(world):
         assert b.execute("cat f; pwd; id -u")["stdout"] == "hello\n/workspace\n1000\n"
 
 
-def test_many_at_once_get_one_sandbox(world):
+def test_concurrent_calls_get_one_sandbox(world):
     thread = "t-" + uuid.uuid4().hex
 
     def enter(_):
@@ -60,7 +60,7 @@ def test_threads_do_not_see_each_other(world):
         b.close_session()
         assert says(a, "cat f") == "secret\n"
         a.close_session()
-        b.get_or_create_session("ada", "c-" + uuid.uuid4().hex)  # perhaps where the others were
+        b.get_or_create_session("ada", "c-" + uuid.uuid4().hex)  # possibly in a slot that another used
         assert says(b, "ls -A . /tmp; ls -A ~ | grep -x .f || :").split() == [".:", "/tmp:"]
 
 
@@ -102,21 +102,21 @@ def test_the_timeout_is_applied(sandbox):
 
 
 @pytest.mark.parametrize("command", ["", "a\0b", os.fsdecode(b"echo \xff"), 5, None], ids=repr)
-def test_commands_that_are_none(sandbox, command):
+def test_invalid_commands_are_refused(sandbox, command):
     with pytest.raises(lodge.SandboxError) as e:
         sandbox.execute(command)
     assert e.value.code == "INVALID"
 
 
-def test_limits_of_commands_are_told(sandbox):
+def test_limit_hits_are_reported(sandbox):
     r = sandbox.execute("python3 -c 'x = bytearray(1 << 30)'")
     assert r["exit_code"] != 0 and "LIMIT_MEMORY" in r["limits"]
     r = sandbox.execute("head -c 3000000 /dev/zero | tr '\\0' x")
     assert r["truncated"] and len(r["stdout"]) == 1 << 20
-    assert sandbox.execute("head -c 101M /dev/zero > f")["exit_code"] != 0  # not only of uploads
+    assert sandbox.execute("head -c 101M /dev/zero > f")["exit_code"] != 0  # the limit also applies to commands
 
 
-def test_output_that_is_no_utf8(sandbox):
+def test_output_that_is_not_utf8(sandbox):
     r = sandbox.execute(r"printf 'a\xff\xe2\x82b\xf0\x9f\x98\x80'; printf '\xfe' >&2")
     assert r["stdout"] == "a\ufffd\ufffdb\U0001f600" and r["stderr"] == "\ufffd"
 
@@ -127,8 +127,8 @@ NAMES = ["plain", "with space", "new\nline", "quote\"'", "d/e/f", "ümlaut", os.
 @pytest.mark.parametrize("name", NAMES, ids=repr)
 def test_names(sandbox, tmp_path, name):
     data = os.urandom(3000)
-    told = sandbox.upload_file_from_bytes(name, data)
-    assert told == {"status": "uploaded", "filename": name, "path": "/workspace/" + name, "size_bytes": 3000}
+    uploaded = sandbox.upload_file_from_bytes(name, data)
+    assert uploaded == {"status": "uploaded", "filename": name, "path": "/workspace/" + name, "size_bytes": 3000}
     files = sandbox.list_files()
     assert [(f["name"], f["size_bytes"], f["permissions"]) for f in files] == [(name, 3000, "0644")]
     assert set(files[0]) == {"name", "size_bytes", "modified", "permissions"} and files[0]["modified"].endswith("Z")
@@ -138,7 +138,7 @@ def test_names(sandbox, tmp_path, name):
     assert os.listdir(tmp_path) == ["got"]
 
 
-def test_files_of_this_machine(sandbox, tmp_path, monkeypatch):
+def test_upload_and_download_of_local_files(sandbox, tmp_path, monkeypatch):
     (tmp_path / "report.txt").write_bytes(b"x" * 100000)
     assert sandbox.upload_file(tmp_path / "report.txt")["filename"] == "report.txt"
     assert sandbox.upload_file(str(tmp_path / "report.txt"), "sub/other")["path"] == "/workspace/sub/other"
@@ -152,7 +152,7 @@ def test_files_of_this_machine(sandbox, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a/../../x", "", ".", "a//b", "a/./b", "b\\c", "n\0ul", "x" * 300])
-def test_names_stay_inside(sandbox, tmp_path, name):
+def test_escaping_names_are_refused(sandbox, tmp_path, name):
     with pytest.raises(lodge.SandboxError, match="nvalid filename|filename") as e:
         sandbox.upload_file_from_bytes(name, b"x")
     assert e.value.code == "INVALID"
@@ -162,15 +162,15 @@ def test_names_stay_inside(sandbox, tmp_path, name):
     assert os.listdir(tmp_path) == [] and sandbox.list_files() == []
 
 
-def test_a_file_that_is_not_there(sandbox, tmp_path):
+def test_a_missing_file_is_an_error(sandbox, tmp_path):
     with pytest.raises(lodge.SandboxError, match="^File not found$") as e:
         sandbox.download_file("nothing", tmp_path / "got")
     assert e.value.code == "NOT_FOUND" and not isinstance(e.value, lodge.SessionExpiredError)
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("mb", [100.5, 1500])  # the latter is refused before it comes
-def test_a_file_that_is_too_large(sandbox, tmp_path, mb):
+@pytest.mark.parametrize("mb", [100.5, 1500])  # the latter is refused before the body
+def test_too_large_a_file_is_refused(sandbox, tmp_path, mb):
     with open(tmp_path / "large", "wb") as f:
         f.truncate(int(mb * (1 << 20)))
     with pytest.raises(lodge.LimitError, match="^File too large$") as e:
@@ -180,8 +180,8 @@ def test_a_file_that_is_too_large(sandbox, tmp_path, mb):
     assert sandbox.list_files() == []
 
 
-def test_a_refusal_in_the_middle_of_an_upload():
-    """The service said why and left while more was sent: in the same words as when that was waited for."""
+def test_a_refusal_during_an_upload():
+    """The service responds and closes while the client still sends; the error is the same as otherwise."""
     ours, theirs = socket.socketpair()
     body = b'{"detail": {"error": "File too large", "max_size_mb": 100}}'
     theirs.sendall(b"HTTP/1.1 413 no\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
@@ -199,7 +199,7 @@ def test_too_many_files(sandbox):
     sandbox.upload_file_from_bytes("7", b"instead")
 
 
-def test_a_workspace_that_is_full(sandbox):
+def test_a_full_workspace_is_an_error(sandbox):
     says(sandbox, "for i in 1 2 3 4 5; do truncate -s 99M $i; done")
     with pytest.raises(lodge.LimitError, match="^Workspace is full$") as e:
         sandbox.upload_file_from_bytes("more", bytes(6 << 20))
@@ -207,7 +207,7 @@ def test_a_workspace_that_is_full(sandbox):
                                "file_size_mb": 6}
 
 
-def test_expiry(world, sandbox):
+def test_an_expired_session_is_replaced(world, sandbox):
     says(sandbox, "echo kept > f")
     was = sandbox.session_id
     world.end_session(was)
@@ -221,7 +221,7 @@ def test_expiry(world, sandbox):
     assert r["state_lost"] is False and r["stdout"] == "again\n"
 
 
-def test_without_a_session(world):
+def test_calls_without_a_session_are_errors(world):
     c = world.client()
     for call in (lambda: c.execute("true"), c.list_files, lambda: c.upload_file("x"), lambda: c.download_file("x"),
                  lambda: c.upload_file_from_bytes("x", b"")):
@@ -231,7 +231,7 @@ def test_without_a_session(world):
     c.close_session()
 
 
-def test_closing_ends_it(world):
+def test_close_ends_the_session(world):
     c = world.client()
     sid = c.get_or_create_session("ada", "t-" + uuid.uuid4().hex)["session_id"]
     c.close_session()
@@ -239,7 +239,7 @@ def test_closing_ends_it(world):
     c.session = {"session_id": sid}
     with pytest.raises(lodge.SessionExpiredError):
         c.execute("true", auto_retry=False)
-    c.close_session()  # of one that is gone: no more than nothing
+    c.close_session()  # a session that is gone: no error
     c.session = {"session_id": "ses_never"}
     c.close_session()
 
@@ -254,7 +254,7 @@ def test_batch(world):
         assert b._client.session is None
 
 
-def test_one_users_end_is_not_anothers(world):
+def test_closing_one_session_does_not_affect_others(world):
     with world.client() as a, world.client() as b:
         a.get_or_create_session("ada", "t-" + uuid.uuid4().hex)
         b.get_or_create_session("bob", "t-" + uuid.uuid4().hex)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sdk/typescript: its own tests, under node --test, beside a lodged of theirs. Each of them is one here."""
+"""sdk/typescript: its own tests, run by node --test with a lodged. Each of them is one test here."""
 import contextlib
 import glob
 import http.server
@@ -19,16 +19,16 @@ import pages
 from client import KEY, SOURCE, SocketLodged, certificate, is_older, routes
 
 PACKAGE = os.path.join(SOURCE, "sdk", "typescript")
-OUT = os.path.join(PACKAGE, "build")  # what is made for the tests
+OUT = os.path.join(PACKAGE, "build")  # output of the build
 PAGES = os.path.join(OUT, "pages")
 SECONDS = 900 if os.environ.get("LODGE_SLOW") else 600
 FILES = sorted(glob.glob(os.path.join(PACKAGE, "test", "*.test.mts")))
-# what a client has no use for: a page for people
+# routes that a client does not need: a page for people
 NOT_CALLED = {("GET", "/docs")}
 
 
 def names():
-    """(file, name) of every test, as they are written there."""
+    """Yield (file, name) of every test in the sources."""
     for path in FILES:
         with open(path, encoding="utf-8") as f:
             text = f.read()
@@ -45,7 +45,7 @@ def names():
 
 
 class Both(SocketLodged):
-    """At a port that stays the same too."""
+    """Its port survives restarts too."""
     port = 0
 
     @property
@@ -73,7 +73,7 @@ def control(lodged):
             url, status, text = urllib.parse.urlsplit(self.path), 200, b""
             try:
                 do(url.path.strip("/"), urllib.parse.parse_qs(url.query))
-            except Exception as e:  # the test is told
+            except Exception as e:  # passed on to the test
                 status, text = 500, repr(e).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
@@ -114,7 +114,7 @@ def tsc(*args):
 
 
 def install():
-    """npm ci, unless what is there is of the same lock file."""
+    """npm ci, unless the installed packages are of the same lock file."""
     lock, there = os.path.join(PACKAGE, "package-lock.json"), os.path.join(PACKAGE, "node_modules", ".of-lock")
     with open(lock, "rb") as f:
         wanted = f.read()
@@ -131,7 +131,7 @@ BLOCKS = pages.blocks("typescript")
 
 
 def write_pages():
-    """Each block is a module of its own."""
+    """Write each block as a module."""
     os.makedirs(PAGES)
     for i, block in enumerate(BLOCKS):
         with open(os.path.join(PAGES, f"block{i}.mts"), "w", encoding="utf-8") as f:
@@ -149,14 +149,14 @@ def built():
     shutil.rmtree(os.path.join(PACKAGE, "dist"), ignore_errors=True)
     write_pages()
     for project in ("tsconfig.build.json", "tsconfig.test.json"):
-        tsc("-p", project, "--noCheck")  # test_types_are_strict checks all of it once
+        tsc("-p", project, "--noCheck")  # test_types_are_strict checks everything once
     yield OUT
     shutil.rmtree(OUT, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
 def checking(built):
-    """A look at the types of everything, beside the tests, which wait more than they work."""
+    """Checks all types in parallel with the tests, which mostly wait."""
     process = subprocess.Popen([os.path.join("node_modules", ".bin", "tsc"), "--strict", "--noEmit"], cwd=PACKAGE,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     yield process
@@ -172,20 +172,20 @@ def lodged():
 
 
 def finish(command, env):
-    """Its status and what it said, also if it took too long."""
+    """Return its status and output, also after a timeout."""
     process = subprocess.Popen(command, cwd=PACKAGE, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT)
     try:
         said, late = process.communicate(timeout=SECONDS)[0], b""
     except subprocess.TimeoutExpired:
-        process.terminate()  # node ends those that it started
+        process.terminate()  # node ends its child processes
         said, late = process.communicate()[0], f"\nnot at its end after {SECONDS} s\n".encode()
     return process.returncode, (said + late).decode(errors="replace")
 
 
 @pytest.fixture(scope="module")
 def node(built, lodged, checking):
-    """What `node --test` says of a file's tests, by name: whether it went well, and how not."""
+    """The results of `node --test` for a file, by name of the test: whether it passed, and the error."""
     said = {}
 
     def ask(name):
@@ -216,8 +216,8 @@ def test_node(node, file, name):
 
 
 @pytest.mark.parametrize("file", [os.path.basename(f) for f in FILES])
-def test_whole_file(node, file):
-    """Nothing beside the tests went wrong, such as a promise nobody waited for, and all of them are known here."""
+def test_results_of_a_file(node, file):
+    """Nothing outside the tests failed, such as an unhandled promise, and all of the tests are known here."""
     results = node(file)
     ok, text = results[""]
     assert ok, text
@@ -226,7 +226,7 @@ def test_whole_file(node, file):
 
 
 def test_every_route_is_called_by_the_client(node, lodged):
-    """By the tests above: the log of lodged says what was asked."""
+    """By the tests above, according to the log of lodged."""
     for file in FILES:
         node(os.path.basename(file))
     asked = lodged.asked()
@@ -245,16 +245,16 @@ def test_types_are_strict(checking):
     assert checking.returncode == 0, said[-6000:]
 
 
-def test_types_are_those_of_the_document():
+def test_types_are_up_to_date_with_the_document():
     run(sys.executable, "make_types.py", "--check")
 
 
-def test_package_has_what_it_says(built):
-    """No dependency, no registry's name, and nothing but dist in what would be published."""
+def test_package_contents(built):
+    """It has no dependencies and no registry's name, and only dist is published."""
     with open(os.path.join(PACKAGE, "package.json"), encoding="utf-8") as f:
         package = json.load(f)
     assert "dependencies" not in package
-    # checked against the oldest Node there is to be
+    # the types are those of the oldest supported Node
     assert package["engines"]["node"] == ">=" + package["devDependencies"]["@types/node"].split(".")[0]
     with open(os.path.join(PACKAGE, "package-lock.json"), encoding="utf-8") as f:
         assert "http" not in f.read()
@@ -264,7 +264,7 @@ def test_package_has_what_it_says(built):
 
 
 @pytest.mark.parametrize("block", range(len(BLOCKS)))
-def test_page(built, lodged, block):
+def test_code_of_a_page(built, lodged, block):
     run_page(built, lodged, f"block{block}")
 
 
@@ -295,7 +295,7 @@ console.log(JSON.stringify([read.equals(data), out.split(/\\s+/), refused]));
 
 
 def test_https(built, tmp_path):
-    """With the certificate it is given, and with no other."""
+    """It works with the given certificate, and with no other."""
     cert, key = certificate(tmp_path, "here")
     script = os.path.join(built, "tls.mjs")
     with open(script, "w", encoding="utf-8") as f:
@@ -310,7 +310,7 @@ def test_https(built, tmp_path):
 
 
 def test_bash_tool(built, lodged):
-    """A model that is a script: it asks for commands, and is told what they said."""
+    """A script replaces the model: it requests commands and gets their output."""
     script = os.path.join(built, "drive.mjs")
     with open(script, "w", encoding="utf-8") as f:
         f.write(DRIVE)

@@ -9,7 +9,7 @@ from machine import need
 
 
 def in_this_run(item):
-    """Each crash step in one store or the other; in both with LODGE_SLOW=1."""
+    """Whether to run this item: each crash step runs on one of the stores, with LODGE_SLOW=1 on both."""
     kind, _, case = item.name.partition("[")[2].partition("-")
     if os.environ.get("LODGE_SLOW") or kind not in ("volume", "directory"):
         return True
@@ -34,7 +34,7 @@ def homes(kind):
 
 @pytest.fixture(params=["volume", "directory"])
 def world(request):
-    """A home on the btrfs volume, and one of plain directories."""
+    """A home on the btrfs volume, and one with plain directories."""
     yield from homes(request.param)
 
 
@@ -50,7 +50,7 @@ def plain():
 
 @pytest.fixture
 def engine(world):
-    """An engine that leaves nothing behind."""
+    """An engine; after the test nothing of it may be left."""
     e = Engine(world)
     try:
         yield e

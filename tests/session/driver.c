@@ -28,6 +28,7 @@
 #include "engine/session_state.h"
 #include "session/capacity.h"
 #include "session/session_api.h"
+#include "service/engine_open.h"
 
 struct engine *engine;
 const struct caller caller = { "test", "driver" };

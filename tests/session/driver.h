@@ -30,6 +30,6 @@ op_fn op_run, op_start, op_wait, op_output, op_stdin, op_signal, op_execs, op_wr
 	op_remove, op_stat, op_tar;
 op_fn op_snapshot, op_snapshots, op_snapshot_remove, op_fork, op_rollback, op_export, op_import,
 	op_durable, op_project, op_project_remove, op_fragment, op_fragment_remove, op_switch,
-	op_where, op_kill_user, op_kill_users, op_cleanup, op_quota, op_full;
+	op_where, op_kill_user, op_cleanup, op_quota, op_full;
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session driver as an object: calls from any thread, kill at any moment, start again."""
+"""The session driver as an object: calls from any thread, and a kill or restart at any time."""
 import itertools
 import json
 import os
@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-from machine import children, eventually, is_alive, wait_for  # noqa: F401: of those who have an Engine
+from machine import children, eventually, is_alive, wait_for  # noqa: F401: re-exported for tests with an Engine
 from world import BUILD, KEEPER, World, _known, find  # noqa: F401
 
 DRIVER = os.environ.get("SESSION_DRIVER", os.path.join(BUILD, "session-driver"))
@@ -18,7 +18,7 @@ ANSWER_SECONDS = 120
 
 
 class Refused(Exception):
-    """The engine said no."""
+    """The engine returned an error."""
 
     def __init__(self, op, error):
         super().__init__(f"{op}: {error['code']} {error['msg']}")
@@ -26,7 +26,7 @@ class Refused(Exception):
 
 
 class Died(Exception):
-    """The engine ended before it answered."""
+    """The engine exited before it replied."""
 
 
 class Engine:
@@ -61,7 +61,7 @@ class Engine:
             try:
                 answer = json.loads(line)
             except ValueError:
-                break  # it died while it spoke
+                break  # it died while writing a line
             with self._lock:
                 box = self._waiting.pop(answer["id"], None)
             if box:
@@ -78,7 +78,7 @@ class Engine:
             return f.read()[-2000:].decode(errors="replace")
 
     def send(self, op, **args):
-        """A function that waits for the answer."""
+        """Send a request; return a function that waits for the reply."""
         box = queue.Queue()
         with self._lock:
             if self._dead:
@@ -113,11 +113,11 @@ class Engine:
         return lambda **args: self.call(op, **args)
 
     def keepers(self):
-        """Started by whichever thread needed one."""
+        """The keepers of this engine, whichever thread started them."""
         return [p for p in children(self.pid, "lodge-keeper") if is_alive(p)]
 
     def kill(self, signo=signal.SIGKILL):
-        """Only the engine; its keeper sees the end of the connection and leaves."""
+        """Kill the engine only; its keeper exits when the connection closes."""
         try:
             self.process.send_signal(signo)
         except ProcessLookupError:
@@ -127,18 +127,18 @@ class Engine:
         self.errors.close()
 
     def destroy_all(self):
-        """Sessions, snapshots, and in an hour the layers that nothing names."""
+        """Destroy sessions and snapshots, and collect unused layers by setting the clock ahead."""
         for s in self.list()["sessions"]:
             self.destroy(session=s["id"])
         for s in self.snapshots()["snapshots"]:
             self.snapshot_remove(snapshot=s["id"])
         self.clock(ms=3600 * 1000)
         assert wait_for(lambda: not (self.collect() and self.kept()["kept"]), 120), self.kept()
-        # a keeper that ends does not wait long for its child of idle priority
+        # a keeper that exits does not wait long for its child of idle priority
         assert wait_for(lambda: not [n for n in self.world.store() if n.startswith("x-")]), self.world.store()
 
     def close(self):
-        """As a program would."""
+        """End in an orderly way."""
         try:
             self.process.stdin.close()
         except OSError:
@@ -149,13 +149,13 @@ class Engine:
         return code
 
     def kill_sandbox(self, session):
-        """From outside, as the OOM killer would; true when it is dead."""
+        """Kill it from the host, as the OOM killer would; return whether it is dead."""
         pid = self.init_of(session)
         os.kill(pid, signal.SIGKILL)
         return wait_for(lambda: not is_alive(pid), 120)
 
     def init_of(self, session):
-        """Host pid of the lodge-init behind a session, from the keeper's own record."""
+        """Host pid of the lodge-init of a session, from the keeper's record."""
         record = os.path.join(self.world.run_dir(), "d", "sandboxes", session["sandbox"], "record")
         with open(record) as f:
             return int(re.search(r"^pid (\d+)$", f.read(), re.M).group(1))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random operations on many sessions at once, beside a model that knows what must be true.
+"""Random operations on many sessions at once, compared with a model.
 
-Each session's files are a set of marks. A mark that was acknowledged must be there; one whose answer
-never came may be; any other must not. What only adds marks runs together on one session; what takes
-them away (rollback, destroy) and what looks closely runs alone on it.
+Each session's files are a set of marks. An acknowledged mark must exist; one without a reply may
+exist; others must not. Operations that only add marks run concurrently on a session; operations
+that remove marks (rollback, destroy) or compare them run alone.
 
     model.py [--seconds N] [--keys N] [--threads N] [--seed N] [--kill SECONDS] [--store dir]"""
 import argparse
@@ -24,7 +24,7 @@ class Violation(Exception):
 
 
 class Gate:
-    """Many at once, or one alone; who wants to be alone is let in first."""
+    """Admits many at once, or one alone; one that wants to be alone goes first."""
 
     def __init__(self):
         self.cond, self.inside, self.alone, self.wanting = threading.Condition(), 0, False, 0
@@ -46,7 +46,7 @@ class Gate:
 
 
 class Marks:
-    """What a file state must hold, and what it may."""
+    """The marks that a state of the files must have, and those it may have."""
 
     def __init__(self, sure=(), maybe=()):
         self.sure, self.maybe = set(sure), set(maybe)
@@ -56,7 +56,7 @@ class Marks:
         if lost:
             raise Violation(f"{where}: acknowledged and gone: {sorted(lost)}")
         if strange:
-            raise Violation(f"{where}: nobody wrote this: {sorted(strange)}")
+            raise Violation(f"{where}: unexpected marks: {sorted(strange)}")
 
 
 class Key:
@@ -67,7 +67,7 @@ class Key:
     def forget(self):
         self.marks, self.snapshots = Marks(), {}
         self.exists = False
-        self.unsure = False  # a destruction or rollback whose answer never came
+        self.unsure = False  # a destroy or rollback got no reply
         self.generation = 0
 
 
@@ -82,10 +82,10 @@ class Model:
         self.counts = {}
         self.kills = 0
 
-    # -- asking
+    # -- requests
 
     def ask(self, op, **args):
-        """Died is passed on; the next request waits for the next engine."""
+        """Died is raised; the next request waits for the next engine."""
         with self.swap:
             while self.engine is None:
                 self.swap.wait()
@@ -101,7 +101,7 @@ class Model:
             raise Violation(f"{key.name}: {r}")
         return set(r["out"].split())
 
-    # -- operations that go together
+    # -- operations that run concurrently
 
     def op_enter(self, key, rng):
         had = key.exists
@@ -134,7 +134,7 @@ class Model:
         mark = self._mark(key)
         r = self.ask("run", key=key.name, text=f"cd; mkdir -p marks && echo {mark} > marks/{mark}; "
                                                f"echo done {mark}")
-        if r["signal"]:  # ended with its sandbox, by a hibernation beside it
+        if r["signal"]:  # killed with its sandbox by a concurrent hibernation
             return
         if r["code"] != 0 or r["out"] != f"done {mark}\n":
             raise Violation(f"{key.name}: {r}")
@@ -185,10 +185,10 @@ class Model:
         finally:
             made["open"] = False
 
-    # -- operations that want to be alone
+    # -- operations that run alone
 
     def op_pause(self, key, rng):
-        """Alone, because a command beside it would wait for whoever comes next."""
+        """Alone, because a concurrent command would stay frozen until the next use."""
         self.ask("pause", key=key.name)
         if rng.random() < 0.5:
             self.ask("unpause", key=key.name)
@@ -259,7 +259,7 @@ class Model:
             return
         try:
             self.op_look(key, rng)
-        except Refused as r:  # it died with the command on its way: whether that ran nobody knows
+        except Refused as r:  # the sandbox died during the command, so the mark may exist or not
             if r.code != "UNAVAILABLE":
                 raise
             self.op_look(key, rng)
@@ -281,8 +281,7 @@ class Model:
             getattr(self, "op_" + op)(key, rng)
             self.count(op)
         except Refused as e:
-            # not there (yet, any more), not possible in this state, or its sandbox was put to sleep
-            # by somebody else in the middle of it: all are answers
+            # unknown session, not possible in this state, or hibernated by another request meanwhile: all are valid
             if e.code not in ("NOT_FOUND", "CONFLICT") and not (e.code == "UNAVAILABLE" and not alone):
                 raise Violation(f"{op} {key.name}: {e}") from e
             if e.code == "NOT_FOUND" and key.exists and not key.unsure and e.sys:
@@ -294,7 +293,7 @@ class Model:
             key.gate.leave()
 
     def find_out(self, key):
-        """After a destruction or rollback whose answer never came: either it happened or not."""
+        """After a destroy or rollback without a reply, find out whether it happened."""
         with key.lock:
             if not key.unsure:
                 return
@@ -355,7 +354,7 @@ class Model:
         self.final()
 
     def final(self):
-        """Everybody is where the model says, each with one sandbox at most; then all goes."""
+        """Every session is in the state of the model, with at most one sandbox; then destroy all."""
         for key in self.keys:
             if key.unsure:
                 self.find_out(key)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A home in which engines die one after the other, and what must hold after each death.
 
-One session is older than all of them: its command counts, and never notices."""
+One session is older than all of them; its command prints numbers and must never be interrupted."""
 import errno
 import itertools
 import random
@@ -12,7 +12,7 @@ from engine import Died, Engine, Refused, World, eventually, find, wait_for
 from world import COUNTER, reap
 
 REST = {"none", "active", "hibernated", "failed", "archived"}
-RUNNING = 0  # of op execs
+RUNNING = 0  # state of a running exec
 
 _rng = random.Random(7)
 
@@ -35,7 +35,7 @@ class Stage:
     # -- dying
 
     def die(self, step, act, *options):
-        """What `act` answered; None when the engine died in the middle of it."""
+        """Return the reply of `act`, or None if the engine died during it."""
         self.engine.kill()
         answer = None
         try:
@@ -44,7 +44,7 @@ class Stage:
             return None
         try:
             answer = act(e)
-            # some steps are reached by a worker, after the answer
+            # some steps are reached by a worker after the reply
             if not step or not wait_for(lambda: e.process.poll() is not None, 3):
                 return answer
         except Died:
@@ -54,7 +54,7 @@ class Stage:
         return None
 
     def try_with(self, step, act, *options):
-        """The keeper dies at this step, as often as it comes there: what the engine answered."""
+        """Let the keeper die whenever it reaches this step; return the reply of the engine."""
         self.engine.kill()
         e = Engine(self.world, *options, crash=step)
         try:
@@ -70,10 +70,10 @@ class Stage:
     def start(self):
         self.engine = Engine(self.world)
 
-    # -- looking
+    # -- checking
 
     def check(self, what):
-        """At rest, everything accounted for, and the old session as it was."""
+        """All sessions are in a stable state, everything belongs to one, and the old session is unchanged."""
         e = self.engine
         sessions = e.list()["sessions"]
         half = [s for s in sessions if s["state"] not in REST]
@@ -100,10 +100,10 @@ class Stage:
         self.offset += len(whole)
         self.next += len(numbers)
 
-    # -- the end
+    # -- cleaning up
 
     def clear(self):
-        """Everything but the old session."""
+        """Destroy everything but the old session."""
         e = self.engine
         for s in e.list()["sessions"]:
             if s["id"] != self.old["id"]:
@@ -112,7 +112,7 @@ class Stage:
             try:
                 e.snapshot_remove(snapshot=s["id"])
             except Refused as r:
-                assert r.code == "CONFLICT", r  # a fragment's
+                assert r.code == "CONFLICT", r  # used by a fragment
 
     def end(self):
         self.clear()
@@ -127,7 +127,7 @@ class Stage:
 
 
 class Case:
-    """One session on the stage: which files it must have, and which it may."""
+    """One session, with the files it must have and those it may have."""
 
     def __init__(self, stage):
         self.stage, self.n = stage, next(stage.names)
@@ -151,7 +151,7 @@ class Case:
         return self.texts.setdefault(name, text_of(name))
 
     def put(self, name, e=None):
-        """Acknowledged when this returns; into the dying engine `e` it is not."""
+        """Acknowledged when this returns, except by the dying engine `e`."""
         self.maybe.add(name)
         (e or self.e).write(key=self.key, path=f"d/{name}", data=self.text(name))
         if not e:
@@ -167,7 +167,7 @@ class Case:
         self.generation = max(self.generation, s["generation"])
         return s["id"]
 
-    # -- looking
+    # -- checking
 
     def found(self, key=None):
         out = self.e.run(key=key or self.key, text="cd; ls d 2>/dev/null || :")
@@ -175,19 +175,19 @@ class Case:
         return set(out["out"].split())
 
     def check_files(self, key=None, sure=None, maybe=None):
-        """Exactly these, byte for byte; returns what is there."""
+        """The files are exactly these, byte for byte; return their names."""
         sure = self.sure if sure is None else sure
         maybe = self.maybe if maybe is None else maybe
         there = self.found(key)
         assert sure <= there, f"acknowledged and gone: {sure - there}"
-        assert there <= sure | maybe, f"nobody wrote this: {there - sure - maybe}"
+        assert there <= sure | maybe, f"unexpected files: {there - sure - maybe}"
         for name in there:
             data = self.e.read(key=key or self.key, path=f"d/{name}")["data"]
             assert data == self.text(name), f"{name} is not what was written"
         return there
 
     def check(self, **args):
-        """It can be entered, is the one it was, and no older than it was."""
+        """It can be entered, has the same id, and its generation did not decrease."""
         a = self.e.enter(key=self.key)
         s = a["session"]
         assert s["state"] == "active" and not a["state_lost"], a
@@ -200,13 +200,13 @@ class Case:
         return self.check_files(**args)
 
     def check_execs(self):
-        """Nothing runs where nothing lives."""
+        """No exec is running if no sandbox is."""
         if self.e.get(key=self.key)["session"]["state"] != "active":
             rows = self.e.execs(key=self.key)["execs"]
             assert all(x["state"] != RUNNING for x in rows), rows
 
     def read_all(self, exec_id):
-        """Both streams from their beginning, in pieces."""
+        """Read both streams from the beginning, in pieces."""
         streams = []
         for stderr in (False, True):
             at, text = 0, ""

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is under way when the engine dies, at which steps, and what must be true afterwards.
+"""What the engine does when it dies, at which steps, and what must be true afterwards.
 
-A scenario prepares with the engine that is there, yields what the dying one is to do, and goes on
-with the next: what it gets from the yield is the answer, None when there was none."""
+A scenario prepares with the first engine, yields what the dying engine should do, and continues
+with the next one. The value of the yield is the reply, or None if there was none."""
 import os
 
 from stage import RUNNING, Case, wait_for
 
 SCENARIOS = {}  # name -> (function, steps, stores)
-WAKE = ("wake:noted", "wake:made", "wake:ready")
-SLEEP = ("sleep:noted", "sleep:stopped", "sleep:sealed", "sleep:layered", "sleep:done")
-RUN = ("run:begun", "run:recorded", "run:ended", "run:saved", "run:finished", "exec:save")
-DESTROY = ("destroy:buried", "destroy:ended", "destroy:removed")
+RESUME = ("resume:recorded", "resume:made", "resume:ready")
+HIBERNATE = ("hibernate:recorded", "hibernate:stopped", "hibernate:sealed", "hibernate:layered",
+             "hibernate:done")
+EXEC = ("exec:begun", "exec:recorded", "exec:ended", "exec:saved", "exec:finished", "exec:save")
+DESTROY = ("destroy:recorded", "destroy:ended", "destroy:removed")
 STORE = ("store-commit", "store-committed")
 
 
@@ -25,13 +26,13 @@ def scenario(*steps, stores=("volume", "directory")):
 # ---- entering -----------------------------------------------------------------------------------
 
 
-@scenario("enter:created", *WAKE, *STORE)
+@scenario("enter:created", *RESUME, *STORE)
 def enter_new(c):
     yield lambda e: e.enter(key=c.key)
     c.check()
 
 
-@scenario("enter:created", *WAKE)
+@scenario("enter:created", *RESUME)
 def enter_once(c):
     yield lambda e: e.enter(once=c.key)
     s = c.e.enter(once=c.key)["session"]
@@ -40,9 +41,9 @@ def enter_once(c):
     assert len(c.e.list()["sessions"]) == 2, "the same key led to two"
 
 
-@scenario(*WAKE, *STORE)
+@scenario(*RESUME, *STORE)
 def resume_taken(c):
-    """Nobody else needs the layer: the sandbox gets it."""
+    """No other object uses the layer, so the sandbox takes it over."""
     c.enter()
     c.put("a")
     c.hibernate()
@@ -50,9 +51,9 @@ def resume_taken(c):
     c.check()
 
 
-@scenario(*WAKE)
+@scenario(*RESUME)
 def resume_kept(c):
-    """A snapshot names the layer, too."""
+    """A snapshot uses the layer too."""
     c.enter()
     c.put("a")
     c.hibernate()
@@ -67,7 +68,7 @@ def resume_kept(c):
     c.check_files(key=c.key + "x", sure={"a"}, maybe=set())
 
 
-@scenario(*WAKE)
+@scenario(*RESUME)
 def write_asleep(c):
     c.enter()
     c.put("a")
@@ -76,9 +77,9 @@ def write_asleep(c):
     c.check()
 
 
-@scenario("sleep:noted", "sleep:sealed", "wake:noted", "wake:made")
+@scenario("hibernate:recorded", "hibernate:sealed", "resume:recorded", "resume:made")
 def enter_dead(c):
-    """Its sandbox was killed: it is put to sleep and resumed."""
+    """Its sandbox was killed, so it is hibernated and resumed."""
     s = c.enter()
     c.put("a")
 
@@ -89,7 +90,7 @@ def enter_dead(c):
     c.check()
 
 
-@scenario("enter:created", "wake:made")
+@scenario("enter:created", "resume:made")
 def enter_snapshot(c):
     c.enter()
     c.put("a")
@@ -120,7 +121,7 @@ def check_row(c, row):
     assert c.read_all(row["exec"]) == (OUT, "oops\n")
 
 
-@scenario(*RUN, *STORE)
+@scenario(*EXEC, *STORE)
 def run(c):
     c.enter()
     yield lambda e: e.run(key=c.key, text=TEXT)
@@ -128,10 +129,10 @@ def run(c):
     assert len(rows) <= 1, rows
     for row in rows:
         check_row(c, row)
-    assert ran(c) == len(rows), "it ran, and nobody knows"
+    assert ran(c) == len(rows), "it ran, but has no record"
 
 
-@scenario("run:claimed", *RUN)
+@scenario("exec:claimed", *EXEC)
 def run_once(c):
     c.enter()
 
@@ -148,9 +149,9 @@ def run_once(c):
         assert times == 1 and a["out"] == OUT and a["err"] == "oops\n", a
 
 
-@scenario("run:begun", "run:recorded")
+@scenario("exec:begun", "exec:recorded")
 def start_long(c):
-    """It goes on without an engine, and with the next one."""
+    """The command continues without an engine, and with the next one."""
     c.enter()
     text = "for i in $(seq 1 30); do seq 1 $((i * 10)); sleep 0.02; done"
     yield lambda e: e.start(key=c.key, text=text)
@@ -162,7 +163,7 @@ def start_long(c):
         assert c.read_all(row["exec"]) == (want, "")
 
 
-@scenario("wake:made", "run:begun")
+@scenario("resume:made", "exec:begun")
 def run_asleep(c):
     c.enter()
     c.put("a")
@@ -175,10 +176,10 @@ def run_asleep(c):
     c.check()
 
 
-# ---- rest ---------------------------------------------------------------------------------------
+# ---- hibernate ----------------------------------------------------------------------------------
 
 
-@scenario("pause:noted", *STORE)
+@scenario("pause:recorded", *STORE)
 def pause(c):
     c.enter()
     c.put("a")
@@ -195,7 +196,7 @@ def unpause(c):
     c.check()
 
 
-@scenario(*SLEEP, *STORE)
+@scenario(*HIBERNATE, *STORE)
 def hibernate(c):
     c.enter()
     c.put("a")
@@ -208,9 +209,9 @@ def hibernate(c):
         assert all(x["state"] != RUNNING for x in rows if x), rows
 
 
-@scenario(*SLEEP)
+@scenario(*HIBERNATE)
 def hibernate_over_layers(c):
-    """What it was resumed from belongs to a snapshot, too."""
+    """A snapshot also uses the layer it was resumed from."""
     c.enter()
     c.put("a")
     c.hibernate()
@@ -223,7 +224,7 @@ def hibernate_over_layers(c):
     c.check_files(key=c.key + "x", sure={"a"}, maybe=set())
 
 
-@scenario("sleep:noted", "sleep:sealed", "store-committed")
+@scenario("hibernate:recorded", "hibernate:sealed", "store-committed")
 def archive(c):
     c.enter()
     c.put("a")
@@ -233,7 +234,7 @@ def archive(c):
     c.check()
 
 
-@scenario(*SLEEP)
+@scenario(*HIBERNATE)
 def sweep_idle(c):
     c.enter(idle_ms=60000)
     c.put("a")
@@ -245,7 +246,7 @@ def sweep_idle(c):
     c.check()
 
 
-@scenario("destroy:buried", "destroy:removed")
+@scenario("destroy:recorded", "destroy:removed")
 def sweep_destroy(c):
     c.enter(idle_ms=60000, idle_destroys=True)
 
@@ -256,7 +257,7 @@ def sweep_destroy(c):
     assert c.is_gone(why="idle")
 
 
-@scenario("sweep:lost", "sleep:noted", "sleep:layered")
+@scenario("sweep:lost", "hibernate:recorded", "hibernate:layered")
 def sweep_lost(c):
     s = c.enter()
     c.put("a")
@@ -269,7 +270,7 @@ def sweep_lost(c):
     c.check()
 
 
-@scenario("probe:expire", "sleep:noted")
+@scenario("probe:expire", "hibernate:recorded")
 def probe(c):
     s = c.enter()
     c.put("a")
@@ -281,9 +282,10 @@ def probe(c):
     c.check()
 
 
-@scenario("room:away", "sleep:noted", "sleep:sealed", "enter:created", "wake:made")
+@scenario("capacity:evict", "hibernate:recorded", "hibernate:sealed", "enter:created",
+          "resume:made")
 def room(c):
-    """The second takes the place of the first; the old session is busy."""
+    """The second session needs the capacity of the first; the old session is busy."""
     c.enter()
     c.put("a")
     other = Case(c.stage)
@@ -296,7 +298,7 @@ def room(c):
 
 
 def check_snapshot(c, sure):
-    """It is there with all its files, or its name is free."""
+    """It exists with all its files, or its name is free."""
     there = [s["id"] for s in c.e.snapshots(key=c.key)["snapshots"] if s["name"] == "snap"]
     snap = there[0] if there else c.snapshot(name="snap")
     c.e.fork(key=c.key, snapshot=snap, to=c.key + "x")
@@ -312,7 +314,7 @@ def snapshot_live(c):
     check_snapshot(c, {"a"})
 
 
-@scenario("sleep:noted", "sleep:sealed", "sleep:done", "snapshot:named", *WAKE)
+@scenario("hibernate:recorded", "hibernate:sealed", "hibernate:done", "snapshot:named", *RESUME)
 def snapshot_stop(c):
     c.enter()
     c.put("a")
@@ -375,7 +377,7 @@ def before_rollback(c):
     return snap
 
 
-@scenario("rollback:moved", "rollback:ended", "wake:made", "wake:ready", *STORE)
+@scenario("rollback:moved", "rollback:ended", "resume:made", "resume:ready", *STORE)
 def rollback_live(c):
     snap = before_rollback(c)
     yield lambda e: e.rollback(key=c.key, snapshot=snap)
@@ -399,8 +401,8 @@ def exported(c):
     return path
 
 
-@scenario("import:sealed", "enter:created", "wake:made", "sleep:noted", "sleep:sealed",
-          "destroy:buried")
+@scenario("import:sealed", "enter:created", "resume:made", "hibernate:recorded", "hibernate:sealed",
+          "destroy:recorded")
 def import_(c):
     path = exported(c)
     yield lambda e: e.call("import", file=path, name="imported")
@@ -412,7 +414,7 @@ def import_(c):
     c.check()
 
 
-# ---- the end ------------------------------------------------------------------------------------
+# ---- destroying ---------------------------------------------------------------------------------
 
 
 @scenario(*DESTROY, *STORE)
@@ -421,7 +423,7 @@ def destroy(c):
     c.put("a")
     c.e.start(key=c.key, text="sleep 1000")
     yield lambda e: e.destroy(key=c.key)
-    if c.exists(key=c.key):  # it died before anything was said
+    if c.exists(key=c.key):  # the engine died before it recorded anything
         c.check()
         c.e.destroy(key=c.key)
     assert c.is_gone() and c.is_gone(key=c.key)
@@ -472,40 +474,40 @@ def flatten(c):
     c.check()
 
 
-# ---- more than one death ------------------------------------------------------------------------
+# ---- two crashes --------------------------------------------------------------------------------
 
 # (scenario, where the first engine dies, where its successor dies during recovery)
 TWICE = [
-    ("enter_new", "wake:made", "settle:destroyed"),
-    ("enter_new", "wake:noted", "settle:destroyed"),
-    ("resume_taken", "wake:made", "settle:sealed"),
-    ("resume_taken", "wake:made", "store-commit"),
-    ("resume_kept", "wake:made", "store-commit"),
+    ("enter_new", "resume:made", "reconcile:destroyed"),
+    ("enter_new", "resume:recorded", "reconcile:destroyed"),
+    ("resume_taken", "resume:made", "reconcile:sealed"),
+    ("resume_taken", "resume:made", "store-commit"),
+    ("resume_kept", "resume:made", "store-commit"),
     ("rollback_live", "rollback:moved", "store-commit"),
-    ("hibernate", "sleep:noted", "sleep:stopped"),
-    ("hibernate", "sleep:noted", "sleep:sealed"),
-    ("hibernate", "sleep:stopped", "sleep:layered"),
-    ("hibernate", "sleep:sealed", "sleep:done"),
-    ("hibernate", "sleep:layered", "store-commit"),
-    ("destroy", "destroy:buried", "destroy:ended"),
+    ("hibernate", "hibernate:recorded", "hibernate:stopped"),
+    ("hibernate", "hibernate:recorded", "hibernate:sealed"),
+    ("hibernate", "hibernate:stopped", "hibernate:layered"),
+    ("hibernate", "hibernate:sealed", "hibernate:done"),
+    ("hibernate", "hibernate:layered", "store-commit"),
+    ("destroy", "destroy:recorded", "destroy:ended"),
     ("destroy", "destroy:ended", "destroy:removed"),
-    ("import_", "import:sealed", "destroy:buried"),
+    ("import_", "import:sealed", "destroy:recorded"),
     ("import_", "import:sealed", "destroy:ended"),
-    ("run", "run:begun", "exec:adopt"),
-    ("run", "run:begun", "store-commit"),
-    ("run", "run:recorded", "run:ended"),
-    ("run", "run:recorded", "run:saved"),
-    ("run", "run:recorded", "run:finished"),
-    ("run", "run:recorded", "exec:save"),
-    ("run_once", "run:saved", "exec:save"),
+    ("run", "exec:begun", "exec:adopt"),
+    ("run", "exec:begun", "store-commit"),
+    ("run", "exec:recorded", "exec:ended"),
+    ("run", "exec:recorded", "exec:saved"),
+    ("run", "exec:recorded", "exec:finished"),
+    ("run", "exec:recorded", "exec:save"),
+    ("run_once", "exec:saved", "exec:save"),
     ("collect", "collect:dropped", "exec:adopt"),
     ("switch_project", "switch:pointed", "switch:marked"),
     ("switch_project", "switch:pointed", "switch:copied"),
     ("switch_fragment", "switch:marked", "switch:copied"),
-    ("switch_project", "switch:made", "destroy:buried"),
+    ("switch_project", "switch:made", "destroy:recorded"),
 ]
 
-# scenario -> steps of the keeper on its way
+# scenario -> steps of the keeper during it
 KEEPER = {
     "enter_new": ("create:dir", "create:planned", "create:parts", "create:store", "create:kept",
                   "create:recorded", "create:bound"),

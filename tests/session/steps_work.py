@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is under way with projects and users when the engine dies; as in steps.py."""
+"""Scenarios with projects and users, as in steps.py."""
 from stage import Refused
-from steps import DESTROY, STORE, WAKE, scenario
+from steps import DESTROY, STORE, RESUME, scenario
 
 SWITCH = ("switch:checked", "switch:pointed", "switch:swapped", "switch:done")
 SWITCH_NEW = SWITCH + ("switch:made", "switch:restored", "switch:marked", "switch:copied")
@@ -32,7 +32,7 @@ class Work:
         return self.c.e.read(kind="user", key=self.user, path=name)["data"]
 
     def check(self, copies):
-        """As many sessions as there are working copies, and all lead where they should."""
+        """There are as many sessions as working copies, and every reference leads to the right one."""
         sessions = user_sessions(self.c, self.user)
         keys = {self.c.exists(kind="project", key=f"{self.user}/{p}")["id"]
                 for p in (self.one, self.two)
@@ -44,7 +44,7 @@ class Work:
         assert on and on["project"] == at, f"the user is on {at}, the key leads to {on}"
 
 
-@scenario(*SWITCH_NEW, "wake:made")
+@scenario(*SWITCH_NEW, "resume:made")
 def switch_project(c):
     w = Work(c)
     w.go(w.one)
@@ -60,7 +60,7 @@ def switch_project(c):
 
 @scenario(*SWITCH_NEW)
 def switch_fragment(c):
-    """In place of the working copy, which the user gives up by that."""
+    """It replaces the working copy."""
     w = Work(c)
     w.go(w.two)
     w.write("a.txt", "changed")
@@ -72,7 +72,7 @@ def switch_fragment(c):
     w.check(copies=(1,))
 
 
-@scenario(*SWITCH, *WAKE)
+@scenario(*SWITCH, *RESUME)
 def switch_back(c):
     w = Work(c)
     w.go(w.one)
@@ -114,7 +114,7 @@ def fragment_remove(c):
     w.check(copies=(1,))
 
 
-@scenario("project:ended", "project:dropped", "project:removed", "destroy:buried", "destroy:ended")
+@scenario("project:ended", "project:dropped", "project:removed", "destroy:recorded", "destroy:ended")
 def project_remove(c):
     w = Work(c)
     w.go(w.one)
@@ -135,19 +135,9 @@ def project_remove(c):
 def kill_user(c):
     w = Work(c)
     w.go(w.one)
+    w.go(w.two)
     yield lambda e: e.kill_user(user=w.user)
     c.e.kill_user(user=w.user)
     assert user_sessions(c, w.user) == []
     assert c.e.where(user=w.user)["project"] == ""
     w.go(w.one)
-
-
-@scenario("kill:ended", "destroy:buried")
-def kill_users(c):
-    w = Work(c)
-    w.go(w.one)
-    w.go(w.two)
-    yield lambda e: e.kill_users(user=w.user)
-    c.e.kill_users(user=w.user)
-    assert user_sessions(c, w.user) == []
-    assert c.e.where(user=w.user)["project"] == ""

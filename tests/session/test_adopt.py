@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine is killed and comes back: what runs has gone on, and nothing was missed meanwhile."""
+"""The engine is killed and started again: everything kept running, and no output is missing."""
 import os
 import shutil
 import signal
@@ -26,7 +26,7 @@ class Home:
         return self.engine
 
     def read_on(self, exec_id, offset, stderr=False):
-        """From `offset` to what is there now."""
+        """Read from `offset` to the current end."""
         text = ""
         while True:
             a = self.engine.output(exec=exec_id, offset=offset + len(text), stderr=stderr)
@@ -48,7 +48,7 @@ def home_(request):
 
 @pytest.fixture
 def home(home_):
-    """One home for all; each test leaves it as it was."""
+    """One home for all tests; each leaves it as it was."""
     if home_.engine.process.poll() is not None:
         home_.engine = Engine(home_.world)
     yield home_
@@ -63,7 +63,7 @@ def burst(i):
 
 
 def test_bursts_are_complete(home):
-    """Some 200 KB, in pieces, over several deaths of the engine."""
+    """About 200 KB, in pieces, across several kills of the engine."""
     home.engine.enter(key="k")
     text = ("for i in $(seq 0 49); do for j in $(seq 0 499); do echo $i-$j; done; "
             "echo e$i >&2; sleep 0.02; done; exit 3")
@@ -106,7 +106,7 @@ def test_twenty_commands_in_ten_sessions(home):
         assert home.read_on(x, 0) == "".join(f"{i}.{j}.{n}\n" for n in range(1, 61))
 
 
-def test_input_still_arrives(home):
+def test_input_arrives_after_a_restart(home):
     home.engine.enter(key="k")
     x = home.engine.start(key="k", text="while read l; do echo got $l; done; echo end", stdin=True)
     home.engine.stdin(exec=x["exec"], data="one\n")
@@ -120,7 +120,7 @@ def test_input_still_arrives(home):
     assert home.read_on(x["exec"], 0) == "got one\ngot two\ngot three\nend\n"
 
 
-def test_signals_still_arrive(home):
+def test_signals_arrive_after_a_restart(home):
     home.engine.enter(key="k")
     text = "trap 'echo caught; exit 5' TERM; while :; do sleep 0.02; done"
     x = home.engine.start(key="k", text=text)["exec"]
@@ -131,7 +131,7 @@ def test_signals_still_arrive(home):
     assert home.read_on(x, 0) == "caught\n"
 
 
-def test_ended_while_nobody_was_there(home):
+def test_a_command_that_ended_without_an_engine(home):
     home.engine.enter(key="k")
     home.engine.write(key="k", path="go", data="")
     text = "while [ -e go ]; do sleep 0.02; done; seq 1 5000; echo last >&2; exit 7"
@@ -146,22 +146,22 @@ def test_ended_while_nobody_was_there(home):
     assert home.read_on(x, 0, stderr=True) == "last\n"
 
 
-def test_time_limits_hold_without_an_engine(home):
+def test_timeouts_are_enforced_without_an_engine(home):
     home.engine.enter(key="k")
     def act(ms):
         x = home.engine.start(key="k", text="echo on; sleep 1000", timeout_ms=ms)["exec"]
         home.engine.kill()
         assert wait_for(lambda: not find("sleep")), "it runs past its limit"
         home.engine = Engine(home.world)
-        done = home.engine.wait(exec=x, ms=110000)  # or it had not begun when the engine was killed
+        done = home.engine.wait(exec=x, ms=110000)  # otherwise it had not started when the engine was killed
         assert done["state"] == "killed" and done["timed_out"], done
         return home.read_on(x, 0)
 
     assert with_time(act, len) == "on\n"
 
 
-def test_deadlines_that_fell_due(home):
-    """By the clock with which the next engine starts."""
+def test_deadlines_that_passed_without_an_engine(home):
+    """They are compared with the clock of the next engine."""
     e = home.engine
     e.enter(key="idle", idle_ms=60000)
     e.write(key="idle", path="f", data="kept")
@@ -190,8 +190,9 @@ def test_deadlines_that_fell_due(home):
     assert e.read(key="idle", path="f")["data"] == "kept"
 
 
-def test_one_that_does_not_answer_holds_up_nobody(home):
-    """A stopped lodge-init: the engine starts, the others work, and it is well when it goes on."""
+def test_a_sandbox_that_does_not_respond_blocks_nothing(home):
+    """With a stopped lodge-init the engine starts, other sessions work, and the session works again when it
+    continues."""
     e = home.engine
     stuck = e.enter(key="stuck")["session"]
     e.write(key="stuck", path="f", data="kept")
@@ -215,9 +216,9 @@ def test_one_that_does_not_answer_holds_up_nobody(home):
     assert home.read_on(x, 0) == "".join(f"{n}\n" for n in range(1, 101))
 
 
-def test_one_that_does_not_answer_can_be_destroyed(home):
+def test_a_sandbox_that_does_not_respond_can_be_destroyed(home):
     if home.kind != "volume":
-        pytest.skip("where files lie does not matter, and it takes its time")
+        pytest.skip("does not depend on the store, and takes long")
     e = home.engine
     stuck = e.enter(key="stuck")["session"]
     os.kill(e.init_of(stuck), signal.SIGSTOP)
@@ -227,7 +228,7 @@ def test_one_that_does_not_answer_can_be_destroyed(home):
 
 
 def has_ended(pid):
-    """Also if nobody has waited for it yet."""
+    """Zombies count as ended."""
     try:
         with open(f"/proc/{pid}/stat") as f:
             return f.read().rsplit(") ", 1)[1][0] in "ZX"
@@ -235,8 +236,8 @@ def has_ended(pid):
         return True
 
 
-def test_removed_from_outside(home):
-    """Its processes were killed while no engine ran."""
+def test_a_sandbox_killed_without_an_engine(home):
+    """Its processes are killed while no engine runs."""
     e = home.engine
     s = e.enter(key="k")["session"]
     e.write(key="k", path="f", data="acknowledged")
@@ -257,8 +258,8 @@ def test_removed_from_outside(home):
     assert e.read(key="k", path="f")["data"] == "acknowledged"
 
 
-def test_the_machine_was_started_again(home):
-    """Nothing runs any more, and what was below /run is gone."""
+def test_sessions_survive_a_reboot(home):
+    """No process is left, and the files below /run are gone."""
     e = home.engine
     for i in range(3):
         e.enter(key=f"k{i}")
@@ -285,7 +286,7 @@ def test_the_machine_was_started_again(home):
         assert e.read(key=f"k{i}", path="f")["data"] == f"acknowledged {i}"
 
 
-def test_paused_stays_paused(home):
+def test_a_paused_session_stays_paused(home):
     e = home.engine
     e.enter(key="k")
     x = e.start(key="k", text=COUNTER)["exec"]
@@ -302,7 +303,7 @@ def test_paused_stays_paused(home):
     assert numbers == list(range(len(numbers)))
 
 
-def test_an_orderly_end_is_no_different(home):
+def test_an_orderly_end_keeps_commands_running(home):
     e = home.engine
     e.enter(key="k")
     x = e.start(key="k", text="for n in $(seq 1 50); do echo $n; sleep 0.02; done")["exec"]
@@ -313,7 +314,7 @@ def test_an_orderly_end_is_no_different(home):
 
 
 def test_a_jump_of_the_clock_between_runs(home):
-    """A day ahead and back again: no deadline is further away than the session's idle time."""
+    """A day ahead and back: no deadline is further away than the session's idle timeout."""
     e = home.restart("--clock", str(DAY))
     e.enter(key="k", idle_ms=600000)
     e.write(key="k", path="f", data="kept")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hibernate and resume, again and again, with random changes in between: the files end byte for byte
-as a plain directory that saw the same changes. LODGE_CYCLES=1000 for the long version."""
+"""Hibernate and resume repeatedly with random changes in between: the files end up byte for byte like a plain
+directory with the same changes. LODGE_CYCLES=1000 runs the long version."""
 import os
 import random
 import shutil
@@ -11,7 +11,7 @@ import pytest
 
 CYCLES = int(os.environ.get("LODGE_CYCLES", "25"))
 
-# Runs inside and outside, with the same seed on the same tree.
+# Runs inside and outside the sandbox, with the same seed on the same tree.
 CHANGE = r'''
 import hashlib, json, os, random, shutil, socket, stat, sys
 
@@ -64,7 +64,7 @@ def change(rng):
         p = rng.choice(there)
         was_dir = stat.S_ISDIR(os.lstat(p).st_mode)
         shutil.rmtree(p) if was_dir else os.unlink(p)
-        if what == "again":  # the same name, new and perhaps of another kind
+        if what == "again":  # the same name, possibly with another type
             os.mkdir(p) if rng.random() < 0.6 else open(p, "wb").close()
     elif what == "rename" and there and not os.path.lexists(path):
         p = rng.choice(there)
@@ -155,7 +155,7 @@ def test_files_survive_any_number_of_cycles(engine, plain):
         inside(engine, *args)
         outside(plain, *args)
         if rng.random() < 0.15:
-            engine.snapshot(key="k")  # the next resume cannot take the layer over
+            engine.snapshot(key="k")  # the next resume cannot take over the layer
         engine.hibernate(key="k")
         if cycle % 5 == 4 or cycle + 1 == CYCLES:
             want, got = outside(plain).splitlines(), inside(engine).splitlines()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entering: one sandbox per key, whoever comes and whatever became of the last one."""
+"""Entering: one sandbox per key, for any number of callers and after any end of the last one."""
 import os
 import subprocess
 import time
@@ -30,7 +30,7 @@ def test_outcomes(engine):
     assert engine.run(key="k", text="cat f")["out"] == "kept\n"
 
 
-def test_a_hundred_at_once_get_one_sandbox(engine):
+def test_a_hundred_concurrent_enters_get_one_sandbox(engine):
     waits = [engine.send("enter", key="one") for _ in range(100)]
     answers = [w() for w in waits]
     assert len({a["session"]["id"] for a in answers}) == 1
@@ -39,7 +39,7 @@ def test_a_hundred_at_once_get_one_sandbox(engine):
     assert {a["outcome"] for a in answers} <= {"created", "reused"}
 
 
-def test_a_hundred_at_once_resume_one_sandbox(engine):
+def test_concurrent_commands_resume_one_sandbox(engine):
     engine.enter(key="one")
     engine.write(key="one", path="f", data="x")
     for _ in range(3):
@@ -49,7 +49,7 @@ def test_a_hundred_at_once_resume_one_sandbox(engine):
         assert len(sandboxes(engine)) == 1
 
 
-def test_waiters_share_the_error(engine):
+def test_concurrent_enters_share_the_error(engine):
     waits = [engine.send("enter", key="bad", template="nowhere") for _ in range(20)]
     for w in waits:
         with pytest.raises(Refused) as e:
@@ -63,10 +63,10 @@ def test_a_second_engine_is_refused(engine, world):
                        text=True, timeout=180, stdin=subprocess.DEVNULL)
     assert r.returncode == 1
     assert str(engine.pid) in r.stderr and "unix:/nowhere" in r.stderr, r.stderr
-    assert engine.enter(key="k")["outcome"] == "created", "the first goes on"
+    assert engine.enter(key="k")["outcome"] == "created", "the first keeps working"
 
 
-def test_the_sandbox_was_killed(engine):
+def test_a_killed_sandbox_is_resumed_with_its_files(engine):
     a = engine.enter(key="k")["session"]
     engine.write(key="k", path="f", data="acknowledged")
     assert engine.kill_sandbox(a)
@@ -76,9 +76,9 @@ def test_the_sandbox_was_killed(engine):
     assert b["session"]["generation"] > a["generation"]
 
 
-def test_files_that_are_gone_are_told(engine, world):
+def test_lost_files_are_reported(engine, world):
     if world.kind != "directory":
-        pytest.skip("a hand can reach into plain directories only")
+        pytest.skip("needs the directory store")
     a = engine.enter(key="k")["session"]
     assert engine.kill_sandbox(a)
     eventually(lambda: engine.get(key="k")["session"]["state"] == "hibernated")
@@ -90,7 +90,7 @@ def test_files_that_are_gone_are_told(engine, world):
     assert engine.get(key="k")["session"]["state"] == "failed"
 
 
-def test_destroyed_by_idleness_is_replaced_and_told(world):
+def test_a_session_destroyed_for_idleness_is_replaced_and_reported(world):
     e = Engine(world, "--no-threads")
     try:
         e.enter(key="k", idle_destroys=True, idle_ms=60000)
@@ -102,7 +102,7 @@ def test_destroyed_by_idleness_is_replaced_and_told(world):
         a = e.enter(key="k")
         assert a["outcome"] == "replaced" and a["state_lost"] and a["cause"] == "idle"
         e.destroy(key="k")
-        assert e.enter(key="k")["outcome"] == "created", "who destroys knows"
+        assert e.enter(key="k")["outcome"] == "created", "not reported after a requested destroy"
         e.destroy(key="k")
         assert e.close() == 0
     finally:
@@ -150,12 +150,12 @@ def has_settled(engine):
     return engine.facts()["changes"] == before
 
 
-def test_looking_writes_nothing(engine):
+def test_reads_write_nothing(engine):
     s = engine.enter(key="k")["session"]
     engine.run(key="k", text="true")
     engine.activity(key="k")
     eventually(lambda: all(x["state"] for x in engine.execs(key="k")["execs"]))
-    eventually(lambda: has_settled(engine))  # the end is known before it is written
+    eventually(lambda: has_settled(engine))  # the result is known before it is stored
     before = engine.facts()["changes"]
     record = engine.get(key="k")["session"]
     for _ in range(20):
@@ -163,7 +163,7 @@ def test_looking_writes_nothing(engine):
         assert engine.get(session=s["id"])["session"] == record
         assert engine.valid(key="k")["valid"]
         engine.list()
-        engine.list(user="nobody")
+        engine.list(user="nosuch")
         engine.events()
         engine.execs(key="k")
         engine.snapshots()
@@ -199,7 +199,7 @@ def test_events_are_in_order(engine):
     assert engine.events(session=s["id"], since=events[3]["id"])["events"] == events[4:]
 
 
-def test_archived_sessions_rest(engine):
+def test_archived_sessions_are_not_resumed(engine):
     engine.enter(key="k")
     engine.write(key="k", path="f", data="1")
     assert engine.archive(key="k")["session"]["state"] == "archived"
@@ -213,7 +213,7 @@ def test_archived_sessions_rest(engine):
 
 
 def is_silent(engine, x, at):
-    """The offset, which may be 0, if nothing comes behind it."""
+    """A list with the offset, which may be 0, if no output follows it."""
     return [at] if engine.output(exec=x, offset=at, wait_ms=300)["data"] == "" else None
 
 
@@ -221,7 +221,7 @@ def test_pause(engine):
     engine.enter(key="k")
     x = engine.start(key="k", text="i=0; while :; do echo $((i++)); sleep 0.01; done")["exec"]
     assert engine.pause(key="k")["session"]["paused"]
-    # what it wrote before may still be on its way into the log
+    # earlier output may still be on its way into the log
     [at] = eventually(lambda: is_silent(engine, x, engine.output(exec=x, offset=0)["next"]))
     assert not engine.unpause(key="k")["session"]["paused"]
     eventually(lambda: engine.output(exec=x, offset=at)["data"])
@@ -263,7 +263,7 @@ def test_destroy_while_a_command_runs(engine):
     eventually(lambda: engine.execs(key="k")["execs"])
     engine.destroy(key="k")
     t.join(120)
-    assert done, "the caller is told"
+    assert done, "the caller gets a result"
     eventually(lambda: sandboxes(engine) == [])
 
 

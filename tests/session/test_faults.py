@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong around the engine: clear words, no hand needed afterwards, nothing lost."""
+"""Faults around the engine: clear errors, recovery without help, and nothing lost."""
 import contextlib
 import os
 import shutil
@@ -19,7 +19,7 @@ def start(world, *options):
                           capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
 
 
-def test_a_damaged_database_is_refused_and_left_alone(volume):
+def test_a_damaged_database_is_refused_unchanged(volume):
     e = Engine(volume)
     e.enter(key="k")
     e.write(key="k", path="f", data="x")
@@ -56,7 +56,7 @@ def test_the_clock_jumps_a_day_both_ways(engine):
     assert s["hibernate_at"] > 0
 
 
-def test_the_clock_jumped_back_while_nobody_looked(world):
+def test_the_clock_jumped_back_without_an_engine(world):
     e = Engine(world, "--clock", str(2 * DAY))
     e.enter(key="k", idle_ms=600000)
     e.write(key="k", path="f", data="x")
@@ -69,7 +69,7 @@ def test_the_clock_jumped_back_while_nobody_looked(world):
     assert e.close() == 0
 
 
-def test_no_descriptor_is_left(engine):
+def test_running_out_of_descriptors(engine):
     engine.enter(key="k")
     engine.write(key="k", path="f", data="x")
     used = len(os.listdir(f"/proc/{engine.pid}/fd"))
@@ -89,7 +89,7 @@ def test_the_keeper_is_killed(engine):
     x = engine.start(key="k", text="for i in $(seq 50); do echo $i; sleep 0.05; done")["exec"]
 
     def works(call, **args):
-        """A call that finds the keeper dead reports it; the next one starts another keeper."""
+        """A call that finds the keeper dead fails; the next one starts another keeper."""
         try:
             call(**args)
         except Refused as r:
@@ -115,8 +115,8 @@ def test_no_keeper_can_be_started(volume):
     assert e.close() == 0
 
 
-def test_killed_in_the_middle_of_everything(world):
-    """Twenty requests under way, then SIGKILL; the next engine knows what it says."""
+def test_killed_during_many_requests(world):
+    """Twenty requests are in progress at the SIGKILL; the next engine has a consistent state."""
     e = Engine(world)
     for i in range(4):
         e.enter(key=f"k{i}")
@@ -138,7 +138,7 @@ def test_killed_in_the_middle_of_everything(world):
     world.assert_clean("the end")
 
 
-def test_the_disk_is_full(plain):
+def test_a_full_disk(plain):
     ballast = os.path.join(plain.home, "ballast")
     with mounted(plain.home, "-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs"):
         os.mkdir(os.path.join(plain.home, "store"), 0o711)
@@ -157,7 +157,7 @@ def test_the_disk_is_full(plain):
         e.kill()
         os.unlink(ballast)
         fill(ballast)
-        with contextlib.suppress(Died):  # whether it can start without a block is the database's matter
+        with contextlib.suppress(Died):  # SQLite may or may not start without a free block
             e = Engine(plain)
             assert e.get(key="k")["session"]["state"] in ("active", "hibernated")
             e.kill()
@@ -217,7 +217,7 @@ def test_the_database_becomes_read_only(plain):
 
 
 def test_the_keeper_cannot_fork(engine):
-    """At its limit of processes a sandbox is refused; the next one, above it, is not."""
+    """At the process limit a sandbox is refused; below it the next one is not."""
     engine.enter(key="k")
     group = f"/sys/fs/cgroup/pids/{os.path.basename(engine.world.base)}"
     if not os.path.isdir("/sys/fs/cgroup/pids"):
@@ -239,7 +239,7 @@ def test_the_keeper_cannot_fork(engine):
             f.write("max")
         assert engine.enter(key="another")["outcome"] == "created"
     finally:
-        def is_gone():  # with whatever it started meanwhile
+        def is_gone():  # including processes it started meanwhile
             with contextlib.suppress(OSError):
                 with open(f"{group}/cgroup.procs") as inside:
                     for p in inside.read().split():
@@ -251,8 +251,8 @@ def test_the_keeper_cannot_fork(engine):
         eventually(is_gone)
 
 
-def test_the_keeper_program_vanishes(plain):
-    """An upgrade in the middle: calls that need a new keeper are told, nothing that runs ends."""
+def test_the_keeper_program_is_missing(plain):
+    """As during an upgrade: calls that need a new keeper fail, running sandboxes continue."""
     program = os.path.join(plain.base, "lodge-keeper")
     os.symlink(KEEPER, program)
     e = Engine(plain, "--keeper", program)
@@ -279,8 +279,8 @@ def enters(e, key):
         return None
 
 
-def test_a_power_loss_undid_that_a_layer_was_taken(plain):
-    """Resuming renames the layer; after the loss it has its old name and the machine is gone."""
+def test_a_power_loss_reverted_the_rename_of_a_layer(plain):
+    """Resuming renames the layer; after the power loss it has its old name, and the sandbox is gone."""
     e = Engine(plain)
     e.enter(key="k")
     e.write(key="k", path="f", data="x")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keeper is killed under an engine that lives: another is started, and everything goes on."""
+"""The keeper is killed while its engine runs: another is started, and everything continues."""
 import contextlib
 import os
 import random
@@ -24,7 +24,7 @@ def are_gone(pids):
 
 
 def kill_keeper(e, wait=False):
-    """Which there were."""
+    """Kill the keepers; return their pids."""
     pids = e.keepers()
     for pid in pids:
         try:
@@ -58,7 +58,7 @@ def test_killed_while_commands_run(stage):
 
 
 def operations(c, snapshots):
-    """What can be asked of a session: none of it loses a file that was acknowledged."""
+    """All operations on a session; none may lose an acknowledged file."""
     return {
         "enter": lambda: c.e.send("enter", key=c.key),
         "hibernate": lambda: c.e.send("hibernate", key=c.key),
@@ -73,7 +73,7 @@ def operations(c, snapshots):
     }
 
 
-def test_killed_in_the_middle_of_operations(stage):
+def test_killed_during_operations(stage):
     rng = random.Random(5)
     c = Case(stage)
     c.enter()
@@ -95,12 +95,12 @@ def test_killed_in_the_middle_of_operations(stage):
             c.put(f"f{i}")
         c.check()
     assert c.e.facts()["pid"] == c.e.pid
-    for s in c.e.list()["sessions"]:  # whatever they were left in, they can be entered
+    for s in c.e.list()["sessions"]:  # whatever their state, they can be entered
         c.e.resume(session=s["id"])
     stage.check(f"after {refused} that were refused")
 
 
-def test_a_rollback_that_was_cut_off(stage):
+def test_an_interrupted_rollback(stage):
     for _ in range(4):
         c = Case(stage)
         c.enter()

@@ -15,7 +15,7 @@ def test_random_interleavings(store, kill, seed):
     m = Model(w, random.Random(seed), keys=12)
     try:
         m.run(seconds=12, threads=6, kill=kill)
-        w.assert_clean("the end", seconds=60)  # a child of idle priority removes what is large
+        w.assert_clean("the end", seconds=60)  # large trees are removed by a child of idle priority
     finally:
         if m.engine and m.engine.process.poll() is None:
             m.engine.kill()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine dies by SIGKILL at every named step of the source, in the middle of whatever leads
-there; then the next one starts, and nothing acknowledged is lost, nothing stays half done, nothing
-is left."""
+"""The engine is killed with SIGKILL at every named step of the source. Then the next one starts, and nothing
+acknowledged is lost, nothing is incomplete, and nothing is left over."""
 import contextlib
 import os
 import re
@@ -17,7 +16,7 @@ from world import sources
 CASES = [(name, step) for name, (_, steps, _) in SCENARIOS.items() for step in steps]
 
 
-# the crash suite has those of the keeper and lodge-init
+# the crash suite covers the steps of the keeper and lodge-init
 LAYERS = ("exec", "layers", "machine", "project", "sandbox", "service", "session", "snapshot", "store", "template")
 
 
@@ -35,7 +34,7 @@ OVER_HTTP = os.path.join(os.path.dirname(__file__), "..", "http", "test_template
 
 def test_every_step_is_tried():
     tried = {step for *_, step in CASES} | {s for _, *both in TWICE for s in both}
-    with open(OVER_HTTP) as f:  # templates are made over HTTP only
+    with open(OVER_HTTP) as f:  # templates are created over HTTP only
         tried |= set(re.findall(r'"((?:template|promote):[a-z]+)"', f.read()))
     assert len(named_steps()) > 45
     assert named_steps() == tried, (f"never reached: {sorted(named_steps() - tried)}, "
@@ -52,11 +51,11 @@ def stage(request):
 
 
 def prepare(stage, name):
-    """The scenario up to its middle: the rest of it, what to do, and the engine's options."""
+    """Run the scenario up to its yield; return the generator, the action and the engine's options."""
     fn, _, stores = SCENARIOS[name]
     if stage.kind not in stores:
         pytest.skip("not on this store")
-    if stage.engine.process.poll() is not None:  # the test before this one failed
+    if stage.engine.process.poll() is not None:  # the previous test failed
         stage.start()
     rest = fn(Case(stage))
     wanted = next(rest)
@@ -74,7 +73,7 @@ def finish(stage, rest, answer, what):
 
 
 @pytest.mark.parametrize("name,step", CASES)
-def test_died_at(stage, name, step):
+def test_the_engine_died_at(stage, name, step):
     rest, act, options = prepare(stage, name)
     answer = stage.die(step, act, *options)
     assert answer is None, f"{name} does not come to {step}: {answer}"
@@ -82,7 +81,7 @@ def test_died_at(stage, name, step):
 
 
 @pytest.mark.parametrize("name,first,second", TWICE)
-def test_died_again_during_recovery(stage, name, first, second):
+def test_the_engine_died_again_during_recovery(stage, name, first, second):
     rest, act, options = prepare(stage, name)
     assert stage.die(first, act, *options) is None, f"{name} does not come to {first}"
     e = Engine(stage.world, crash=second, wait=False)
@@ -94,7 +93,7 @@ def test_died_again_during_recovery(stage, name, first, second):
 
 @pytest.mark.parametrize("name,step", [(name, s) for name, steps in KEEPER.items() for s in steps])
 def test_the_keeper_died_at(stage, name, step):
-    """Every time: the engine says so and lives; the next one has a keeper that does not die."""
+    """Whenever it is started: the engine reports it and survives; the next engine has a keeper that does not die."""
     rest, act, options = prepare(stage, name)
     answer = stage.try_with(step, act, *options)
     if isinstance(answer, Refused):
@@ -103,8 +102,8 @@ def test_the_keeper_died_at(stage, name, step):
     finish(stage, rest, answer, f"{name}, the keeper at {step}")
 
 
-def test_nobody_dies(stage):
-    """The scenarios themselves hold when nothing goes wrong."""
+def test_scenarios_without_a_crash(stage):
+    """The checks of the scenarios hold without a crash."""
     for name, (_, _, stores) in SCENARIOS.items():
         if stage.kind in stores:
             rest, act, options = prepare(stage, name)

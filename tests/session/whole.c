@@ -11,6 +11,7 @@
 #include "driver.h"
 #include "project/fragment.h"
 #include "project/project.h"
+#include "project/users.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"
@@ -171,32 +172,26 @@ json_t *op_fragment_remove(const json_t *q, struct err *err)
 /* Where the user is; both "" for nowhere. */
 json_t *op_where(const json_t *q, struct err *err)
 {
-	struct active_fragment a = { .has_fragment = false };
+	struct user_info i = { 0 };
+	struct store_project p;
+	json_t *a;
 
-	if (user_active_fragment(engine, &caller, str(q, "user"), &a, err) < 0)
+	if (user_get(engine, &caller, str(q, "user"), &i, err) < 0 && err->code != ERR_NOT_FOUND)
 		return NULL;
-	return json_pack("{s:s, s:s}", "project", a.project, "fragment", a.fragment);
+	if (project_get(engine, &caller, str(q, "user"), i.user.project, &p, err) < 0)
+		i.user.project[0] = i.user.fragment[0] = '\0'; /* it was removed */
+	a = json_pack("{s:s, s:s}", "project", i.user.project, "fragment", i.user.fragment);
+	user_info_fini(&i);
+	return a;
 }
 
+/* Every session of the user. */
 json_t *op_kill_user(const json_t *q, struct err *err)
 {
-	struct kill_result k;
-
-	if (user_kill_active_sandbox(engine, &caller, str(q, "user"), &k, err) < 0)
-		return NULL;
-	return json_pack("{s:b}", "killed", k.killed);
-}
-
-/* Every session of the user, or of every user. */
-json_t *op_kill_users(const json_t *q, struct err *err)
-{
-	const char *user = str(q, "user");
 	struct kill_result_list l;
 	json_t *a;
-	int r = user ? user_kill_sandboxes(engine, &caller, user, &l, err)
-		     : user_kill_all_sandboxes(engine, &caller, &l, err);
 
-	if (r < 0)
+	if (user_kill_sandboxes(engine, &caller, str(q, "user"), &l, err) < 0)
 		return NULL;
 	a = json_pack("{s:i, s:i}", "killed", (int)l.killed, "failed", (int)l.failed);
 	kill_result_list_fini(&l);
@@ -293,7 +288,6 @@ op_fn *op_find(const char *name)
 		{ "project_remove", op_project_remove },
 		{ "kill_user", op_kill_user },
 		{ "fragment_remove", op_fragment_remove },
-		{ "kill_users", op_kill_users },
 		{ "quota", op_quota },
 		{ "full", op_full },
 	};

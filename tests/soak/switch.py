@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users who switch between projects at random, over HTTP against a real lodged, beside a model that
-knows each file: after a switch a user has one live sandbox, while switching at most two; no file of
-one project is ever seen in another; working copies are as they were left.
+"""Users switch between projects at random, over HTTP with a real lodged, compared with a model of each file.
+
+After a switch a user has one running sandbox, during a switch at most two. No file of one project ever appears in
+another. Working copies are preserved.
 
     switch.py [--seconds N] [--users N] [--threads N] [--seed N]"""
 import argparse
@@ -20,7 +21,7 @@ from client import KEY, Lodged  # noqa: E402
 from people import User, refusal  # noqa: E402
 
 PROJECTS = 3
-LOOK = "cd && grep -rH '' . | LC_ALL=C sort"  # each file has one line, which says whose it is
+LOOK = "cd && grep -rH '' . | LC_ALL=C sort"  # each file has one line, which names its project
 STATES = "provisioning restoring active hibernating".split()
 
 
@@ -48,7 +49,7 @@ class Person(User):
         self.rng, self.lock, self.switching = rng, threading.Lock(), False
         self.projects = [Project(f"{name}-p{i}") for i in range(PROJECTS)]
         self.at = self.session = None
-        self.moves = 0  # raised before and after each: what was seen between two that are equal holds
+        self.moves = 0  # incremented before and after each move: an observation between equal values is valid
 
     def prepare(self):
         for p in self.projects:
@@ -64,7 +65,7 @@ class Person(User):
         p.latest = self.save(p.name, files)
         p.fragments[p.latest] = files
 
-    # -- looking
+    # -- checking
 
     def found(self):
         lines = self.client.run(self.session, LOOK).splitlines()
@@ -82,7 +83,7 @@ class Person(User):
         expect(now["activeSandboxes"] == 1 and current and current["projectId"] == self.at.name,
                f"{self.name} in {self.at.name}: {now}")
 
-    # -- what a user does
+    # -- operations of a user
 
     def move(self, p, fragment, headers):
         body = {"projectId": p.name, **({"fragmentId": fragment} if fragment else {})}
@@ -132,9 +133,9 @@ class Person(User):
             self.at.fragments[self.at.latest] = dict(self.at.copy)
 
     def op_refused(self):
-        """Costs nothing."""
+        """A refused switch changes nothing."""
         other = next(p for p in self.projects if p is not self.at)
-        bad = [({"projectId": "nobodys"}, 404), ({"projectId": other.name, "fragmentId": "none"}, 404)]
+        bad = [({"projectId": "unknown"}, 404), ({"projectId": other.name, "fragmentId": "none"}, 404)]
         bad += [({"projectId": other.name, "fragmentId": f}, 409) for f in list(self.at.fragments)[:1]]
         for body, status in bad:
             answer = self.post("/api/switch-project", body)
@@ -143,7 +144,7 @@ class Person(User):
         self.check()
 
     def op_together(self):
-        """Two at once: both are told the truth, and the user is where one of them went."""
+        """Two switches at once: both responses are correct, and the user ends in one of the two projects."""
         first, second = self.rng.sample(self.projects, 2)
         results = {}
 
@@ -194,7 +195,7 @@ class Person(User):
 
 
 class Watcher(threading.Thread):
-    """Counts each user's live sandboxes all the time."""
+    """Counts each user's running sandboxes all the time."""
 
     def __init__(self, client, people, stop):
         super().__init__(daemon=True)
@@ -202,8 +203,8 @@ class Watcher(threading.Thread):
         self.looks = self.most = 0
 
     def live(self):
-        """How many sandboxes each user has: as the store sees it, which comes before them and goes
-        after them."""
+        """The number of sandboxes of each user in the store, where they appear before they start and disappear after
+        they end."""
         counts, after = {}, 0
         while after is not None:
             page = self.client.get(f"/v1/sessions?limit=1000&after={after}").json
@@ -263,7 +264,7 @@ class Run:
                 person.lock.release()
 
     def finish(self):
-        """Every working copy of everybody is as it was left; then all goes."""
+        """Check every working copy of every user; then destroy all."""
         for person in self.people:
             for p in person.projects:
                 if p.copy is not None:
@@ -295,7 +296,7 @@ class Run:
 
 
 def run(lodged, key, users, seconds, threads, seed):
-    """What was done; a Violation if something was not as it must be."""
+    """Run it; return the counts of operations, or raise a Violation."""
     return Run(lodged, key, users, seed).run(seconds, threads)
 
 

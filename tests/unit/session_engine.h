@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "engine/session_state.h"
 #include "session/session_api.h"
+#include "service/engine_open.h"
 #include "machine/exec.h"
 #include "tap.h"
 #include "sandbox/guest_exec_sync.h"

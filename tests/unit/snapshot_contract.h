@@ -7,6 +7,7 @@
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "session/capacity.h"
+#include "service/engine_open.h"
 #include "layers/snapshot_record.h"
 
 #include <signal.h>

@@ -10,6 +10,7 @@
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"
 #include "session/capacity.h"
+#include "service/engine_open.h"
 
 #include <errno.h>
 #include <signal.h>

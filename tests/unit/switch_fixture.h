@@ -103,14 +103,16 @@ static inline bool leads(const char *kind, const char *name, const char *session
 
 static inline bool ann_is_at(const char *project, const char *fragment)
 {
-	struct active_fragment at;
+	struct user_info i;
+	bool there;
 
-	if (user_active_fragment(engine, &me, "ann", &at, &err) != 1)
+	if (user_get(engine, &me, "ann", &i, &err) < 0)
 		return false;
-	if (strcmp(at.project, project) == 0 && strcmp(at.fragment, fragment) == 0)
-		return true;
-	printf("# ann is at %s %s\n", at.project, at.fragment);
-	return false;
+	there = strcmp(i.user.project, project) == 0 && strcmp(i.user.fragment, fragment) == 0;
+	if (!there)
+		printf("# ann is at %s %s\n", i.user.project, i.user.fragment);
+	user_info_fini(&i);
+	return there;
 }
 
 #define FILES "find . -type f | sort"

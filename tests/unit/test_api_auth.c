@@ -100,7 +100,7 @@ static void a_key_opens_until_it_is_removed(void)
 	struct auth_pass p = { 0 };
 
 	EMPTY_ENGINE();
-	CHECK(auth_new(&(struct auth_opts){ .engine = engine }, &a, &err) == 0);
+	CHECK(auth_new(&(struct api_opts){ .engine = engine }, &a, &err) == 0);
 	CHECK(enter_with(a, "lk_nobody_has_it", &p) == -1 && api_status(&err) == 401);
 	CHECK(make("lk_first_key", "tenant", 0));
 	CHECK(enter_with(a, "lk_first_key", &p) == 0 && p.scope == API_TENANT);
@@ -119,7 +119,7 @@ static void a_key_expires(void)
 	struct auth_pass p = { 0 };
 
 	EMPTY_ENGINE();
-	CHECK(auth_new(&(struct auth_opts){ .engine = engine }, &a, &err) == 0);
+	CHECK(auth_new(&(struct api_opts){ .engine = engine }, &a, &err) == 0);
 	CHECK(make("lk_for_a_minute", "session", the_time + MINUTE));
 	CHECK(enter_with(a, "lk_for_a_minute", &p) == 0);
 	auth_leave(&p);
@@ -133,7 +133,7 @@ static void a_key_may_not_ask_too_often(void)
 {
 	auto_call(auth_free) struct auth *a = NULL;
 	struct auth_pass p[3] = { 0 };
-	struct auth_opts o = { .concurrent = 2 };
+	struct api_opts o = { .concurrent = 2 };
 
 	EMPTY_ENGINE();
 	o.engine = engine;
@@ -150,7 +150,7 @@ static void a_key_may_not_ask_too_often(void)
 static void a_burst_is_used_up(void)
 {
 	auto_call(auth_free) struct auth *a = NULL;
-	struct auth_opts o = { .rate = 1, .burst = 3 };
+	struct api_opts o = { .rate = 1, .burst = 3 };
 	struct auth_pass p = { 0 };
 	unsigned n = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which texts can be the address of a repository. */
-#include "api/chat/chat.h"
+#include "api/chat/chat_repo.h"
 #include "tap.h"
 
 static void addresses_as_people_write_them(void)

@@ -10,6 +10,7 @@
 #include "session/capacity.h"
 #include "machine/machine.h"
 #include "session/session.h"
+#include "service/engine_open.h"
 #include "admit/quota.h"
 
 static const struct session_opts plain = { .user = "ann" };

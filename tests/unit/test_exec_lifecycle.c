@@ -27,7 +27,7 @@ static void output_outlives_the_sandbox(void)
 	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
 	CHECK(ends(x, EXEC_KILLED) && wrote(x, 0, "hello\n"));
 	snprintf(id, sizeof(id), "%s", exec_get_id(x));
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	CHECK(wrote(x, 0, "hello\n"));
 	y = reopen(id);
 	CHECK(y && ends(y, EXEC_KILLED) && wrote(y, 0, "hello\n") && is("a", SESSION_HIBERNATED));
@@ -104,7 +104,7 @@ static void what_belongs_to_a_destroyed_session_is_gone(void)
 	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
 	CHECK(ends(x, EXEC_KILLED));
 	exec_close(x);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	CHECK(exec_open(engine, &me, id, &x, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(stat(dir, &st) < 0);
 }
@@ -121,7 +121,7 @@ static void old_commands_are_pruned_with_their_output(void)
 	CHECK(x && ends(x, EXEC_EXITED));
 	snprintf(id, sizeof(id), "%s", exec_get_id(x));
 	exec_close(x);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	exec_output_prune(engine, engine_now(engine) - HOUR);
 	CHECK(has_log(s.id, id, "out") && (x = reopen(id)));
 	exec_close(x);
@@ -179,7 +179,7 @@ static void what_ended_meanwhile_is_written_down(void)
 	CHECK(open_busy());
 	rec = (struct store_exec){ .state = EXEC_RUNNING };
 	for (int i = 0; i < 2400 && rec.state == EXEC_RUNNING; i++, nap(50)) {
-		exec_flush_ended(engine);
+		exec_write_ended(engine, true);
 		CHECK(row(id, &rec));
 	}
 	CHECK(rec.state == EXEC_EXITED && rec.exit_code == 3);
@@ -225,7 +225,7 @@ static int crash_here(const char *step)
 	if (!open_busy() || exec_start(engine, &me, &a, &want, &x, NULL, &err) < 0)
 		return 1;
 	(void)exec_wait(x, 120000, &err);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	return 2;
 }
 
@@ -255,7 +255,7 @@ static bool is_whole_after(const char *step)
 {
 	struct exec_opts want = { .text = "echo x >>ran; cat ran; sleep 0.2",
 				  .idempotency_key = step };
-	bool began = strcmp(step, "run:claimed") != 0, known = began && strcmp(step, "run:begun");
+	bool began = strcmp(step, "exec:claimed") != 0, known = began && strcmp(step, "exec:begun");
 	struct session_ref a = key("a");
 	struct store_exec_list l;
 	struct exec_handle *x = begin(want);
@@ -265,7 +265,7 @@ static bool is_whole_after(const char *step)
 	if (!ok || !says("a", "cat ran 2>/dev/null | wc -l; rm -f ran", began ? "1\n" : "0\n"))
 		return false;
 	for (int tries = 0, running = 1; running; tries++, nap(50)) {
-		exec_flush_ended(engine);
+		exec_write_ended(engine, true);
 		if (exec_list(engine, &me, &a, (struct store_page){ .limit = 100 }, &l, &err) < 0)
 			return false;
 		running = 0;
@@ -279,7 +279,7 @@ static bool is_whole_after(const char *step)
 	for (size_t i = 0; i < l.count; i++)
 		ok &= l.items[i].state != EXEC_RUNNING;
 	/* one command without a name has a row now */
-	ok &= l.count == (strcmp(step, "run:begun") == 0 ? 3 : 2);
+	ok &= l.count == (strcmp(step, "exec:begun") == 0 ? 3 : 2);
 	if (!ok)
 		printf("# %s: %zu rows\n", step, l.count);
 	store_exec_list_fini(&l);
@@ -288,8 +288,8 @@ static bool is_whole_after(const char *step)
 
 static void a_crash_at_any_step_loses_nothing(void)
 {
-	static const char *const steps[] = { "run:claimed", "run:begun", "run:recorded",
-					     "run:ended",   "run:saved", "run:finished" };
+	static const char *const steps[] = { "exec:claimed", "exec:begun", "exec:recorded",
+					     "exec:ended",   "exec:saved", "exec:finished" };
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		BUSY();

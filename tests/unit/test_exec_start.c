@@ -30,7 +30,7 @@ static void a_command_has_output_status_and_a_record(void)
 	CHECK_STR(rec.command, "\"echo out; echo oops >&2; exit 7\"");
 	CHECK(rec.ended_at >= rec.started_at && !rec.timed_out && !rec.truncated);
 	store_exec_fini(&rec);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	CHECK(row(exec_get_id(x), &rec) && rec.state == EXEC_EXITED && rec.exit_code == 7);
 	CHECK(has_log(rec.session, rec.id, "out") && has_log(rec.session, rec.id, "err"));
 	CHECK(wrote(x, 0, "out\n") && wrote(x, 2, "t\n"));
@@ -61,7 +61,7 @@ static void a_missing_command_is_the_error_of_its_start(void)
 			 &(struct exec_opts){ .argv = (const char *const[]){ "no-such", NULL } },
 			 &x, NULL, &err) == -1);
 	CHECK(err.code == ERR_NOT_FOUND && !x);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	CHECK(exec_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
 	CHECK(l.count == 1 && l.items[0].state == EXEC_EXITED && l.items[0].exit_code == 127);
 	store_exec_list_fini(&l);
@@ -220,7 +220,7 @@ static void dropped_output_is_told_from_none(void)
 		CHECK(n == 7 && memcmp(buf, "100000\n", 7) == 0);
 		CHECK(exec_read(x, GUEST_EXEC_OUT, end + 5, buf, sizeof(buf), 0, &n, &err) == 0 &&
 		      n == 0);
-		exec_flush_ended(engine);
+		exec_write_ended(engine, true);
 	}
 	CHECK(row(exec_get_id(x), &rec) && rec.truncated && rec.stdout_bytes == 588895);
 	exec_close(steal_ptr(&x));
@@ -295,7 +295,7 @@ static void a_child_that_is_left_does_not_hold_the_answer(void)
 	CHECK(exec_run(engine, &me, &a, &want, NULL, 0, &o, &err) == 0);
 	CHECK(o.result.code == 0 && o.out_len <= 8192);
 	guest_exec_output_fini(&o);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	CHECK(says("a", "echo fine", "fine\n"));
 }
 
@@ -520,7 +520,7 @@ static void many_at_once_do_not_meet(void)
 		ok &= bad == NULL;
 	}
 	CHECK(ok);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	CHECK(exec_list(engine, &me, &a, (struct store_page){ .limit = 200 }, &l, &err) == 0);
 	for (size_t i = 0; i < l.count; i++)
 		ended += l.items[i].state == EXEC_EXITED;

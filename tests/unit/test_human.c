@@ -6,7 +6,6 @@
 #include "cli/core/field.h"
 #include "cli/core/human.h"
 #include "cli/core/member.h"
-#include "cli/core/text_table.h"
 #include "cli/core/terminal.h"
 #include "tap.h"
 
@@ -96,15 +95,12 @@ static void tables(void)
 					       { NULL } };
 	auto_json json_t *rows = json_pack("[{s:s, s:{s:i}}, {s:s}]", "name", "a name that is long",
 					   "size", "bytes", 12 << 20, "name", "\033x");
-	struct text_table_column columns[TABLE_COLUMNS];
-	struct text_table_style style = { .width = 17, .end = "\n" };
+	struct field_style style = { .width = 17, .end = "\n" };
 	char *text = NULL;
 	size_t len;
 	FILE *to = open_memstream(&text, &len);
-	struct text_table t;
 
-	field_fill_table(fields, rows, &t, columns);
-	CHECK(text_table_rows(&t) == 2 && text_table_print_as(&t, to, &style) == 0);
+	field_print_table_as(fields, rows, to, &style);
 	fclose(to);
 	CHECK_STR(text, "NAME         SIZE\n"
 			"a name tha\xe2\x80\xa6   12M\n"

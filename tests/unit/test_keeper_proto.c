@@ -2,7 +2,6 @@
 #include "wire/keeper_proto.h"
 
 #include "base/array.h"
-#include "keeper/dispatch.h"
 #include "tap.h"
 #include "wire/boot_fds.h"
 
@@ -339,14 +338,6 @@ static void every_operation_has_a_check(void)
 	CHECK_STR(problem(&r, 0), "unknown operation");
 }
 
-static void every_operation_has_a_handler(void)
-{
-	for (uint32_t op = 1; op < KEEPER_OP_MAX; op++)
-		CHECK(dispatch_has_handler(op));
-	CHECK(!dispatch_has_handler(0) && !dispatch_has_handler(KEEPER_OP_MAX));
-	CHECK(!dispatch_has_handler(UINT32_MAX));
-}
-
 int main(void)
 {
 	RUN(ids);
@@ -360,6 +351,5 @@ int main(void)
 	RUN(pools_and_templates);
 	RUN(numbers_and_names_on_the_wire);
 	RUN(every_operation_has_a_check);
-	RUN(every_operation_has_a_handler);
 	return tap_done();
 }

@@ -19,15 +19,16 @@ static bool start(void)
 	static char extra[PAX_EXTRA_MAX + 1];
 
 	memset(&out, 0, sizeof(out));
-	out.fd = memfd_create("archive", MFD_CLOEXEC);
-	in = (struct tar_source){ .fd = out.fd, .extra = extra };
-	return out.fd >= 0;
+	out.out.fd = memfd_create("archive", MFD_CLOEXEC);
+	in = (struct tar_source){ .fd = out.out.fd, .extra = extra };
+	return out.out.fd >= 0;
 }
 
 static bool read_back(void)
 {
 	return pax_end(&out) == 0 && out.total % PAX_BLOCK == 0 &&
-	       lseek(out.fd, 0, SEEK_END) == (off_t)out.total && lseek(out.fd, 0, SEEK_SET) == 0;
+	       lseek(out.out.fd, 0, SEEK_END) == (off_t)out.total &&
+	       lseek(out.out.fd, 0, SEEK_SET) == 0;
 }
 
 static int put(const char *path, const char *link, char type, const char *content,
@@ -70,7 +71,7 @@ static void entries_come_back_as_they_were_written(void)
 	CHECK_STR(e.path, "gr\xc3\xbc\xc3\x9f");
 	CHECK_STR(e.link, long_name);
 	CHECK(tar_next(&in, &e, &err) == 0);
-	close(out.fd);
+	close(out.out.fd);
 }
 
 static void records_count_their_own_length(void)
@@ -88,7 +89,7 @@ static void records_count_their_own_length(void)
 		CHECK(tar_record_next(out.extra, out.extra_len, &at, &r) && at == out.extra_len);
 		CHECK(r.key_len == 3 && r.value_len == len);
 	}
-	close(out.fd);
+	close(out.out.fd);
 }
 
 static void too_many_records_are_refused(void)
@@ -100,7 +101,7 @@ static void too_many_records_are_refused(void)
 	for (int i = 0; i < 5 && r == 0; i++)
 		r = pax_record(&out, "key", value, sizeof(value));
 	CHECK(r == -E2BIG && out.extra_len <= PAX_EXTRA_MAX);
-	close(out.fd);
+	close(out.out.fd);
 }
 
 static void large_content_and_holes_fill_whole_blocks(void)
@@ -121,7 +122,7 @@ static void large_content_and_holes_fill_whole_blocks(void)
 	memset(bytes, 0, SIZE);
 	CHECK(tar_read(&in, got, SIZE, &err) == SIZE && !memcmp(got, bytes, SIZE));
 	CHECK(tar_next(&in, &e, &err) == 0);
-	close(out.fd);
+	close(out.out.fd);
 }
 
 int main(void)

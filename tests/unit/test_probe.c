@@ -11,6 +11,7 @@
 #include "machine/machine.h"
 #include "session/session.h"
 #include "session/capacity.h"
+#include "service/timers.h"
 
 static pid_t init_of(const char *name)
 {

@@ -104,7 +104,6 @@ static void names_that_cannot_be_are_refused(void)
 static void looking_makes_nobody(void)
 {
 	struct store_project_list l;
-	struct active_fragment at;
 	struct user_info info;
 	int64_t before;
 
@@ -112,7 +111,6 @@ static void looking_makes_nobody(void)
 	before = engine_changes(engine);
 	CHECK(project_list(engine, &me, "nobody", page, &l, &err) == 0 && l.count == 0);
 	store_project_list_fini(&l);
-	CHECK(user_active_fragment(engine, &me, "nobody", &at, &err) == 0);
 	CHECK(user_get(engine, &me, "nobody", &info, &err) < 0 && err.code == ERR_NOT_FOUND);
 	CHECK(engine_changes(engine) == before);
 	CHECK(make_project("nobody", "p1", NULL));

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "engine/internal.h"
+#include "service/engine_open.h"
 #include "switch_fixture.h"
 #include "project/project_switch.h"
 #include "project/switch_commit.h"
@@ -93,8 +94,8 @@ static bool is_whole(size_t sessions)
 
 static void a_crash_before_the_swap_changes_nothing(void)
 {
-	static const char *const steps[] = { "switch:checked", "enter:created", "wake:noted",
-					     "wake:made",      "wake:ready",	"switch:made",
+	static const char *const steps[] = { "switch:checked", "enter:created", "resume:recorded",
+					     "resume:made",    "resume:ready",	"switch:made",
 					     "switch:restored" };
 	struct switch_result a, again;
 
@@ -113,7 +114,7 @@ static void a_crash_before_the_swap_changes_nothing(void)
 static void a_crash_after_the_swap_loses_nothing(void)
 {
 	static const char *const steps[] = { "switch:pointed", "switch:marked", "switch:copied",
-					     "switch:swapped", "switch:done",	"destroy:buried",
+					     "switch:swapped", "switch:done",	"destroy:recorded",
 					     "destroy:removed" };
 	struct switch_result a, b, s;
 

@@ -5,6 +5,7 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 #include "base/array.h"
@@ -13,8 +14,72 @@
 static struct seccomp_prog user, root;
 static const uint64_t none[6];
 
+static bool jump_taken(const struct sock_filter *f, uint32_t a)
+{
+	switch (BPF_OP(f->code)) {
+	case BPF_JEQ:
+		return a == f->k;
+	case BPF_JGE:
+		return a >= f->k;
+	default:
+		return (a & f->k) != 0;
+	}
+}
+
+/* Runs the program as the kernel does. */
+static uint32_t evaluate(const struct seccomp_prog *p, uint32_t arch, uint32_t nr,
+			 const uint64_t args[6])
+{
+	struct seccomp_data data = { .nr = (int)nr, .arch = arch };
+	uint32_t a = 0, x = 0, mem = 0, word;
+
+	memcpy(data.args, args, sizeof(data.args));
+	for (size_t pc = 0; pc < p->len; pc++) {
+		const struct sock_filter *f = &p->code[pc];
+
+		switch (f->code) {
+		case BPF_LD | BPF_W | BPF_ABS:
+			memcpy(&word, (const char *)&data + f->k, sizeof(word));
+			a = word;
+			break;
+		case BPF_LD | BPF_IMM:
+			a = f->k;
+			break;
+		case BPF_LD | BPF_MEM:
+			a = mem;
+			break;
+		case BPF_ST:
+			mem = a;
+			break;
+		case BPF_MISC | BPF_TAX:
+			x = a;
+			break;
+		case BPF_MISC | BPF_TXA:
+			a = x;
+			break;
+		case BPF_ALU | BPF_RSH | BPF_K:
+			a >>= f->k;
+			break;
+		case BPF_ALU | BPF_RSH | BPF_X:
+			a >>= x;
+			break;
+		case BPF_ALU | BPF_AND | BPF_K:
+			a &= f->k;
+			break;
+		case BPF_JMP | BPF_JA:
+			pc += f->k;
+			break;
+		case BPF_RET | BPF_K:
+			return f->k;
+		default:
+			pc += jump_taken(f, a) ? f->jt : f->jf;
+		}
+	}
+	return SECCOMP_RET_KILL_PROCESS;
+}
+
 #define EVAL(p, nr, ...)                                                                           \
-	seccomp_eval(&(p), AUDIT_ARCH_X86_64, (uint32_t)(nr), (uint64_t[6]){ __VA_ARGS__ })
+	evaluate(&(p), AUDIT_ARCH_X86_64, (uint32_t)(nr), (uint64_t[6]){ __VA_ARGS__ })
 
 static void the_program_fits(void)
 {
@@ -89,7 +154,7 @@ static void every_number_is_decided(void)
 
 static void foreign_abis_are_killed(void)
 {
-	CHECK(seccomp_eval(&user, AUDIT_ARCH_I386, 1, none) == SECCOMP_RET_KILL_PROCESS);
+	CHECK(evaluate(&user, AUDIT_ARCH_I386, 1, none) == SECCOMP_RET_KILL_PROCESS);
 	CHECK(EVAL(user, 0x40000000u + SYS_read, 0) == SECCOMP_RET_KILL_PROCESS);
 }
 

@@ -4,6 +4,8 @@
 
 #include "service/service_admin.h"
 #include "engine/start_progress.h"
+#include "service/engine_open.h"
+#include "service/startup.h"
 #include "session_engine.h"
 
 static atomic_uint failures, successes, finals;

@@ -13,6 +13,8 @@
 #include "exec/side_conn.h"
 #include "sandbox/guest_exec_sync.h"
 #include "session/capacity.h"
+#include "service/engine_open.h"
+#include "service/timers.h"
 
 static const struct session_opts brief = { .user = "ann",
 					   .idle_timeout_ms = 10 * MINUTE,

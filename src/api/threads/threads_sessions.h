@@ -12,10 +12,7 @@
 int threads_text(const json_t *b, const char *name, size_t max, const char **ret, struct err *err);
 /* {"detail": "..."} */
 int threads_error(struct api_call *c, unsigned status, const char *detail, struct err *err);
-/* The same with an object that has an "error"; call threads_error_end(). */
+/* The same with an object that has an "error"; call api_reply(). */
 void threads_error_begin(struct json_out *j, const char *error);
-int threads_error_end(struct api_call *c, unsigned status, struct json_out *j, struct err *err);
-
-void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes);
 
 #endif

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/sessions/{id}/...: state changes, probes and statistics of a session. */
-#include <limits.h>
-#include <string.h>
 
 #include "api/core/internal.h"
-#include "api/v1/v1.h"
+#include "api/v1/v1_sessions.h"
 
 enum { PROBE_MAX_MS = 60000 };
-
-static const char *const version_fields[] = { "if_version", NULL };
 
 static int parse_version(struct api_call *c, int64_t *ret, struct err *err)
 {
 	json_t *b;
 
-	if (api_body(c, version_fields, &b, err) < 0)
+	if (api_body(c, "if_version", &b, err) < 0)
 		return -1;
 	return api_int(b, "if_version", 1, INT64_MAX, ret, err);
 }
@@ -48,28 +44,24 @@ int v1_hibernate_session(struct api_call *c, struct err *err)
 
 int v1_resume_session(struct api_call *c, struct err *err)
 {
-	struct session_enter_result how = { 0 };
+	auto_fini(session_enter_result_fini) struct session_enter_result how = { 0 };
 	struct session_ref ref;
 	int64_t version = 0;
-	int r;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || parse_version(c, &version, err) < 0 ||
 	    session_resume(c->engine, &c->caller, &ref, version, &how, err) < 0)
 		return -1;
-	r = v1_reply_entered(c, &how, err);
-	session_enter_result_fini(&how);
-	return r;
+	return v1_reply_entered(c, &how, err);
 }
 
 int v1_extend_session(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "ms", "if_version", NULL };
 	struct store_session s = { 0 };
 	int64_t ms = 0, version = 0;
 	struct session_ref ref;
 	json_t *b;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, "ms if_version", &b, err) < 0 ||
 	    api_int(b, "ms", 1, INT64_MAX / 4, &ms, err) < 0 ||
 	    api_int(b, "if_version", 1, INT64_MAX, &version, err) < 0 ||
 	    session_extend(c->engine, &c->caller, &ref, ms, version, &s, err) < 0)
@@ -79,12 +71,11 @@ int v1_extend_session(struct api_call *c, struct err *err)
 
 int v1_touch_session(struct api_call *c, struct err *err)
 {
-	static const char *const none[] = { NULL };
 	struct store_session s = { 0 };
 	struct session_ref ref;
 	json_t *b;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, none, &b, err) < 0 ||
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, "", &b, err) < 0 ||
 	    session_activity(c->engine, &c->caller, &ref, &s, err) < 0)
 		return -1;
 	return v1_reply_session(c, 200, &s, err);
@@ -94,48 +85,35 @@ int v1_touch_session(struct api_call *c, struct err *err)
 
 static const char *get_status_name(enum session_probe_status answer)
 {
-	switch (answer) {
-	case SESSION_PROBE_CONNECTED:
-	case SESSION_PROBE_UNKNOWN:
-		return "connected";
-	case SESSION_EXPIRED:
+	if (answer == SESSION_EXPIRED)
 		return "expired";
-	case SESSION_PROBE_NO_SANDBOX:
-		break;
-	}
-	return "no_sandbox";
+	return answer == SESSION_PROBE_NO_SANDBOX ? "no_sandbox" : "connected";
 }
 
 int v1_probe_session(struct api_call *c, struct err *err)
 {
-	static const char *const fields[] = { "deadline_ms", NULL };
 	struct session_probe_result p;
 	struct session_ref ref;
 	int64_t deadline = 0;
 	struct json_out j;
 	json_t *b;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, "deadline_ms", &b, err) < 0 ||
 	    api_int(b, "deadline_ms", 1, PROBE_MAX_MS, &deadline, err) < 0 ||
 	    session_probe(c->engine, &c->caller, &ref, deadline, &p, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "status", get_status_name(p.status));
 	json_out_bool(&j, "verified", p.status != SESSION_PROBE_UNKNOWN);
 	json_out_i64_if(&j, "expires_at", p.expires_at, p.expires_at);
 	json_out_i64_if(&j, "retry_after_ms", p.retry_after_ms, p.retry_after_ms);
 	api_put_cause(&j, "cause", &p.cause);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
 static void put_stat(struct json_out *j, const char *key, uint64_t n)
 {
-	if (n == UINT64_MAX)
-		json_out_null(j, key);
-	else
-		json_out_u64(j, key, n);
+	json_out_i64_if(j, key, n != UINT64_MAX, (int64_t)n);
 }
 
 int v1_get_stats(struct api_call *c, struct err *err)
@@ -147,8 +125,7 @@ int v1_get_stats(struct api_call *c, struct err *err)
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
 	    session_stats(c->engine, &c->caller, &ref, &s, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_object(&j, "stats");
 	json_out_u64(&j, "memory_bytes", s.memory_bytes);
 	put_stat(&j, "memory_peak_bytes", s.memory_peak_bytes ? s.memory_peak_bytes : UINT64_MAX);
@@ -161,7 +138,5 @@ int v1_get_stats(struct api_call *c, struct err *err)
 	put_stat(&j, "io_write_bytes", s.io_write_bytes);
 	put_stat(&j, "disk_bytes", s.disk_bytes);
 	json_out_bool(&j, "disk_full", s.disk_full != 0);
-	json_out_end(&j);
-	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }

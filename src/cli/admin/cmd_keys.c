@@ -32,22 +32,6 @@ static const struct cli_option ls_options[] = {
 	{ NULL },
 };
 
-static const struct command keys_ls = {
-	.name = "keys ls",
-	.usage = "[--tenant TENANT]",
-	.summary = "list API keys",
-	.options = ls_options,
-	.more = "Secrets are not listed: the service does not store them.\n",
-	.size = sizeof(struct key_opts),
-	.prompt = true,
-	.method = "GET",
-	.path = "/v1/keys",
-	.rows = "keys",
-	.paged = true,
-	.fields = fields,
-	.empty = "no keys (create one: lodge keys add)",
-};
-
 /* The secret alone on standard output, so that it can be redirected. */
 static void print_added(struct api_cmd *a, const json_t *answer)
 {
@@ -73,40 +57,20 @@ static const struct cli_option add_options[] = {
 	{ NULL },
 };
 
-static const struct command keys_add = {
-	.name = "keys add",
-	.usage = "[OPTION...]",
-	.summary = "create an API key and print its secret",
-	.options = add_options,
-	.size = sizeof(struct key_opts),
-	.prompt = true,
-	.method = "POST",
-	.path = "/v1/keys",
-	.print = print_added,
+static const struct command *const subs[] = {
+	COMMAND("keys ls", "[--tenant TENANT]", "list API keys", ls_options,
+		sizeof(struct key_opts), .prompt = true, .method = "GET", .path = "/v1/keys",
+		.rows = "keys", .paged = true, .fields = fields,
+		.empty = "no keys (create one: lodge keys add)",
+		.more = "Secrets are not listed: the service does not store them.\n"),
+	COMMAND("keys add", "[OPTION...]", "create an API key and print its secret", add_options,
+		sizeof(struct key_opts), .prompt = true, .method = "POST", .path = "/v1/keys",
+		.print = print_added),
+	COMMAND("keys rm", "[--yes] KEY", "revoke an API key, by its id", yes_options,
+		.prompt = true, .method = "DELETE", .path = "/v1/keys/%s", .done = "revoked {0}",
+		.confirm = "Revoke key {0}? Clients using it will lose access.",
+		.cancelled = "no key was revoked"),
+	NULL,
 };
 
-static const struct cli_option rm_options[] = { OPTION_YES, API_OPTIONS, { NULL } };
-
-static const struct command keys_rm = {
-	.name = "keys rm",
-	.usage = "[--yes] KEY",
-	.summary = "revoke an API key, by its id",
-	.options = rm_options,
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.method = "DELETE",
-	.path = "/v1/keys/%s",
-	.confirm = "Revoke key {0}? Clients using it will lose access.",
-	.cancelled = "no key was revoked",
-	.done = "revoked {0}",
-};
-
-static const struct command *const subs[] = { &keys_ls, &keys_add, &keys_rm, NULL };
-
-const struct command cmd_keys = {
-	.name = "keys",
-	.usage = "",
-	.summary = "create, list and revoke API keys",
-	.subs = subs,
-};
+const struct command cmd_keys = { "keys", "", "create, list and revoke API keys", .subs = subs };

@@ -14,7 +14,6 @@
 #include "cli/core/api_cmd.h"
 #include "cli/core/cleanup.h"
 
-DEFINE_AUTO(struct client *, client_free);
 enum { KEY_SIZE = 4096 };
 
 static void restore_echo(void *was)
@@ -121,8 +120,8 @@ static int run(struct api_cmd *a, struct err *err)
 
 static const struct cli_option options[] = {
 	{ "url", 0, "URL", CLI_SET, 0, "unix:PATH, http://HOST:PORT or https://HOST:PORT",
-	  .set = target_set_url },
-	{ "key-file", 0, "FILE", CLI_SET, 0, "file with the API key", .set = target_set_key_file },
+	  .set = target_set },
+	{ "key-file", 0, "FILE", CLI_SET, 0, "file with the API key", .set = target_set },
 	{ NULL },
 };
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge policy: the policies of the service. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "cli/admin/policy_test.h"
+#include "base/file_io.h"
+#include "base/json.h"
 #include "cli/core/api_cmd.h"
+#include "shell/program_rules.h"
 
 struct policy_opts {
 	struct api_cmd a;
@@ -25,21 +29,12 @@ static const struct cli_option tenant_options[] = {
 	{ NULL },
 };
 
-/* ---- ls, show, rm ---------------------------------------------------------------------------- */
-
-/* "ls cat git" */
 static const char *name_list(const json_t *p, const char *path, char buf[FIELD_TEXT])
 {
 	const json_t *names = member_get(p, path);
-	json_t *one;
-	size_t i;
 
-	*buf = '\0';
-	json_array_foreach (names, i, one) {
-		snprintf(buf + strlen(buf), FIELD_TEXT - strlen(buf), "%s%s", i ? " " : "",
-			 member_text(one, ""));
-	}
-	return json_is_array(names) && !i ? "(none)" : buf;
+	return json_is_array(names) && !json_array_size(names) ? "(none)"
+							       : field_words(p, path, buf);
 }
 
 static const char *per_user(const json_t *p, const char *path, char buf[FIELD_TEXT])
@@ -81,57 +76,11 @@ static const struct field show_fields[] = {
 	{ NULL },
 };
 
-static const struct command policy_ls = {
-	.name = "policy ls",
-	.usage = "[--tenant TENANT]",
-	.summary = "list the policies of a tenant",
-	.options = tenant_options,
-	.size = sizeof(struct policy_opts),
-	.prompt = true,
-	.method = "GET",
-	.path = "/v1/policies",
-	.rows = "policies",
-	.paged = true,
-	.fields = ls_fields,
-	.empty = "no policies (create one: lodge policy set)",
-};
-
-static const struct command policy_show = {
-	.name = "policy show",
-	.usage = "[--tenant TENANT] NAME",
-	.summary = "show one policy",
-	.options = tenant_options,
-	.size = sizeof(struct policy_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.method = "GET",
-	.path = "/v1/policies/%s",
-	.record = "policy",
-	.fields = show_fields,
-};
-
 static const struct cli_option rm_options[] = {
 	OPTION_YES,
 	OPTION_TENANT("tenant"),
 	API_OPTIONS,
 	{ NULL },
-};
-
-static const struct command policy_rm = {
-	.name = "policy rm",
-	.usage = "[--yes] [--tenant TENANT] NAME",
-	.summary = "delete a policy",
-	.options = rm_options,
-	.size = sizeof(struct policy_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.method = "DELETE",
-	.path = "/v1/policies/%s",
-	.confirm = "Delete policy {0}?",
-	.cancelled = "no policy was deleted",
-	.done = "removed {0}",
 };
 
 /* ---- set ------------------------------------------------------------------------------------- */
@@ -213,27 +162,160 @@ static const struct cli_option set_options[] = {
 	{ NULL },
 };
 
-static const struct command policy_set = {
-	.name = "policy set",
-	.usage = "[OPTION...] NAME",
-	.summary = "create a policy, or change parts of it",
-	.options = set_options,
-	.size = sizeof(struct policy_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.run = run_set,
-	.record = "policy",
-	.fields = show_fields,
+/* ---- test: what a policy says about a command, with the parser that lodged uses -------------- */
+
+enum { FILE_SIZE = 64 << 10 };
+
+struct test_opts {
+	struct api_cmd a;
+	struct shell_rules rules;
 };
 
+static int add_names(void *at, const char *option, const char *list, struct err *err)
+{
+	struct shell_names *to = at;
+
+	to->said = true;
+	while (*list) {
+		size_t len = strcspn(list, ","), skip = strspn(list, " "), end = len;
+		auto_free char *name = NULL;
+
+		skip = skip < len ? skip : len;
+		while (end > skip && list[end - 1] == ' ')
+			end--;
+		name = strndup(list + skip, end - skip);
+
+		if (!name)
+			return err_sys(err, ENOMEM, "%s", option);
+		if (shell_names_add(to, option, name, err) < 0)
+			return -1;
+		list += len + (list[len] == ',');
+	}
+	return 0;
+}
+
+/* Accepts a whole policy, or only its `commands`. */
+static int parse_rules(const char *text, size_t len, struct shell_rules *ret, struct err *err)
+{
+	auto_json json_t *root = json_loadb(text, len, 0, NULL);
+	json_t *inner = json_object_get(root, "commands");
+	auto_free char *part = inner ? json_dumps(inner, JSON_ENCODE_ANY) : NULL;
+
+	return shell_rules_parse(part ? part : text, part ? strlen(part) : len, ret, err);
+}
+
+static int load_file(void *at, const char *option, const char *path, struct err *err)
+{
+	struct shell_rules *r = at;
+	auto_free char *text = malloc(FILE_SIZE);
+	ssize_t n;
+
+	(void)option;
+	if (!text)
+		return err_sys(err, ENOMEM, "%s", path);
+	n = file_read_at(AT_FDCWD, path, text, FILE_SIZE);
+	if (n < 0)
+		return err_sys(err, (int)-n, "%s", path);
+	shell_rules_fini(r);
+	return parse_rules(text, (size_t)n, r, err) < 0 ? err_ctx(err, "%s", path) : 0;
+}
+
+static const struct cli_option test_options[] = {
+	{ "allow", 0, "NAMES", CLI_SET, offsetof(struct test_opts, rules.allow),
+	  "programs to allow, separated by commas", .set = add_names },
+	{ "deny", 0, "NAMES", CLI_SET, offsetof(struct test_opts, rules.deny),
+	  "programs to deny, even if they are allowed", .set = add_names },
+	{ "file", 0, "FILE", CLI_SET, offsetof(struct test_opts, rules),
+	  "policy, or its commands, as JSON; put it first", .set = load_file },
+	OPTION_JSON("print JSON"),
+	{ NULL },
+};
+
+static void print_lines(const struct shell_rules *r, const struct shell_words *w, bool allowed)
+{
+	for (size_t i = 0; i < w->count; i++) {
+		const struct shell_word *one = &w->items[i];
+		const char *why;
+		bool ok = shell_allows(r, one, &why);
+
+		printf("%s  '%s' at line %u, column %u %s\n", ok ? "yes" : "no ", one->name,
+		       one->line, one->column, why);
+	}
+	puts(allowed ? "allowed" : "refused");
+	if (!allowed && r->reason)
+		printf("%s\n", r->reason);
+}
+
+static int print_json(const struct shell_rules *r, const struct shell_words *w, struct err *err)
+{
+	auto_free char *text = NULL;
+	struct json_out j;
+
+	json_out_init(&j, (size_t)16 << 20);
+	json_out_object(&j, NULL);
+	shell_put_verdict(&j, r, w);
+	json_out_end(&j);
+	text = json_out_take(&j, NULL);
+	if (!text)
+		return err_sys(err, ENOMEM, "answer");
+	puts(text);
+	return 0;
+}
+
+static int run_test(struct api_cmd *a, struct err *err)
+{
+	const struct shell_rules *rules = &((struct test_opts *)a)->rules;
+	auto_fini(shell_words_fini) struct shell_words w = { 0 };
+	bool allowed;
+
+	if (shell_parse(a->argv[0], strlen(a->argv[0]), &w, err) < 0) {
+		a->misused = true;
+		return -1;
+	}
+	allowed = !shell_refused(rules, &w);
+	if (!a->json)
+		print_lines(rules, &w, allowed);
+	else if (print_json(rules, &w, err) < 0)
+		return -1;
+	return allowed ? 0 : CLI_EXIT_REFUSED;
+}
+
+static void free_rules(struct api_cmd *a)
+{
+	shell_rules_fini(&((struct test_opts *)a)->rules);
+}
+
+/* ---- the commands ---------------------------------------------------------------------------- */
+
 static const struct command *const subs[] = {
-	&policy_ls, &policy_show, &policy_set, &policy_rm, &policy_test, NULL,
+	COMMAND("policy ls", "[--tenant TENANT]", "list the policies of a tenant", tenant_options,
+		sizeof(struct policy_opts), .prompt = true, .method = "GET", .path = "/v1/policies",
+		.rows = "policies", .paged = true, .fields = ls_fields,
+		.empty = "no policies (create one: lodge policy set)"),
+	COMMAND("policy show", "[--tenant TENANT] NAME", "show one policy", tenant_options,
+		sizeof(struct policy_opts), .prompt = true, .method = "GET",
+		.path = "/v1/policies/%s", .record = "policy", .fields = show_fields),
+	COMMAND("policy set", "[OPTION...] NAME", "create a policy, or change parts of it",
+		set_options, sizeof(struct policy_opts), .least = 1, .most = 1, .prompt = true,
+		.run = run_set, .record = "policy", .fields = show_fields),
+	COMMAND("policy rm", "[--yes] [--tenant TENANT] NAME", "delete a policy", rm_options,
+		sizeof(struct policy_opts), .prompt = true, .method = "DELETE",
+		.path = "/v1/policies/%s", .confirm = "Delete policy {0}?",
+		.cancelled = "no policy was deleted", .done = "removed {0}"),
+	COMMAND("policy test", "[--allow a,b] [--deny c] [--file FILE] [--json] COMMAND",
+		"explain what a policy says about a bash command", test_options,
+		sizeof(struct test_opts), .least = 1, .most = 1, .failed = CLI_EXIT_FAILED,
+		.local = true, .run = run_test, .fini = free_rules,
+		.more = "COMMAND is not run, and no service is needed.\n\n"
+			"Exit status\n"
+			"  0  allowed\n"
+			"  1  refused\n"
+			"  2  not valid bash, or wrong usage\n"),
+	NULL,
 };
 
 const struct command cmd_policy = {
 	.name = "policy",
-	.usage = "",
 	.summary = "manage limits and allowed commands",
 	.subs = subs,
 };

@@ -30,49 +30,15 @@ static const struct cli_option user_options[] = {
 	{ NULL },
 };
 
-/* ---- ls, show, rm ---------------------------------------------------------------------------- */
-
 static const struct field ls_fields[] = {
 	{ "PROJECT", TABLE_SHRINK, "id" },	   { "NAME", TABLE_SHRINK, "name" },
 	{ "OWNER", TABLE_SHRINK, "owner" },	   { "TEAM", TABLE_SHRINK, "team" },
 	{ "CREATED", 0, "createdAt", field_date }, { NULL },
 };
 
-static const struct command projects_ls = {
-	.name = "projects ls",
-	.usage = "[--user USER]",
-	.summary = "list the projects of a user and of their teams",
-	.options = user_options,
-	.size = sizeof(struct project_opts),
-	.prompt = true,
-	.method = "GET",
-	.path = "/api/projects",
-	.explain = explain_user,
-	.rows = "projects",
-	.paged = true,
-	.fields = ls_fields,
-	.empty = "no projects (create one: lodge projects add)",
-};
-
 static const struct field show_fields[] = {
 	{ "project", 0, "id" }, { "name", 0, "name" },	       { "owner", 0, "owner" },
 	{ "team", 0, "team" },	{ "created", 0, "createdAt" }, { NULL },
-};
-
-static const struct command projects_show = {
-	.name = "projects show",
-	.usage = "[--user USER] PROJECT",
-	.summary = "show one project",
-	.options = user_options,
-	.size = sizeof(struct project_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.method = "GET",
-	.path = "/api/projects/%s",
-	.explain = explain_user,
-	.record = "",
-	.fields = show_fields,
 };
 
 static const struct cli_option rm_options[] = {
@@ -81,24 +47,6 @@ static const struct cli_option rm_options[] = {
 	API_OPTIONS,
 	{ NULL },
 };
-
-static const struct command projects_rm = {
-	.name = "projects rm",
-	.usage = "[--user USER] [--yes] PROJECT",
-	.summary = "delete a project, its fragments and working copies",
-	.options = rm_options,
-	.size = sizeof(struct project_opts),
-	.least = 1,
-	.most = 1,
-	.method = "DELETE",
-	.path = "/api/projects/%s",
-	.explain = explain_user,
-	.confirm = "Delete project {0}, its fragments and every user's working copy?",
-	.cancelled = "no project was deleted",
-	.done = "removed {0}",
-};
-
-/* ---- add ------------------------------------------------------------------------------------- */
 
 static const struct cli_option add_options[] = {
 	OPTION_USER("owner of the project (not needed with a user token)"),
@@ -110,62 +58,22 @@ static const struct cli_option add_options[] = {
 	{ NULL },
 };
 
-static const struct command projects_add = {
-	.name = "projects add",
-	.usage = "[--user USER] [--team TEAM] [--id ID] NAME",
-	.summary = "create a project and print its id",
-	.options = add_options,
-	.more = "`lodge switch` moves the user's sandbox to it.\n",
-	.size = sizeof(struct project_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.method = "POST",
-	.path = "/api/projects",
-	.operands = { "name" },
-	.explain = explain_user,
-	.plain = "id",
-};
-
-/* ---- fragments, save ------------------------------------------------------------------------- */
-
 /* A fragment that refers to a snapshot has no files of its own. */
-static const char *own_count(const json_t *f, const char *path, char buf[FIELD_TEXT])
+static const char *own_files(const json_t *f, const char *path, char buf[FIELD_TEXT])
 {
-	return *member_text(f, "snapshotId") ? "" : field_count(f, path, buf);
-}
-
-static const char *own_bytes(const json_t *f, const char *path, char buf[FIELD_TEXT])
-{
-	return *member_text(f, "snapshotId") ? "" : field_bytes(f, path, buf);
+	if (*member_text(f, "snapshotId"))
+		return "";
+	return (strcmp(path, "bytes") == 0 ? field_bytes : field_count)(f, path, buf);
 }
 
 static const struct field fragment_fields[] = {
 	{ "FRAGMENT", 0, "id" },
 	{ "TITLE", TABLE_SHRINK, "title" },
-	{ "FILES", TABLE_RIGHT, "fileCount", own_count },
-	{ "SIZE", TABLE_RIGHT, "bytes", own_bytes },
+	{ "FILES", TABLE_RIGHT, "fileCount", own_files },
+	{ "SIZE", TABLE_RIGHT, "bytes", own_files },
 	{ "SNAPSHOT", 0, "snapshotId" },
 	{ "CREATED", 0, "createdAt", field_date },
 	{ NULL },
-};
-
-static const struct command projects_fragments = {
-	.name = "projects fragments",
-	.usage = "[--user USER] PROJECT",
-	.summary = "list the fragments of a project, newest first",
-	.options = user_options,
-	.more = "A fragment is a saved set of files. `lodge projects save` saves one.\n",
-	.size = sizeof(struct project_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.method = "GET",
-	.path = "/api/projects/%s/fragments",
-	.explain = explain_user,
-	.rows = "fragments",
-	.paged = true,
-	.fields = fragment_fields,
 };
 
 static int fill_source(struct api_cmd *a, json_t *body, struct err *err)
@@ -186,30 +94,43 @@ static const struct cli_option save_options[] = {
 	{ NULL },
 };
 
-static const struct command projects_save = {
-	.name = "projects save",
-	.usage = "[--user USER] [--title TEXT] [--snapshot SNAPSHOT] PROJECT",
-	.summary = "save the user's working copy as a fragment",
-	.options = save_options,
-	.more = "Prints the id of the fragment.\n",
-	.size = sizeof(struct project_opts),
-	.least = 1,
-	.most = 1,
-	.method = "POST",
-	.path = "/api/projects/%s/fragments",
-	.fill = fill_source,
-	.explain = explain_user,
-	.plain = "id",
-};
+/* ---- the commands ---------------------------------------------------------------------------- */
+
+#define PROJECT(name, usage, summary, options, ...)                                                \
+	COMMAND(name, usage, summary, options, sizeof(struct project_opts),                        \
+		.explain = explain_user, __VA_ARGS__)
 
 static const struct command *const subs[] = {
-	&projects_ls,	     &projects_show, &projects_add, &projects_rm,
-	&projects_fragments, &projects_save, NULL,
+	PROJECT("projects ls", "[--user USER]", "list the projects of a user and of their teams",
+		user_options, .prompt = true, .method = "GET", .path = "/api/projects",
+		.rows = "projects", .paged = true, .fields = ls_fields,
+		.empty = "no projects (create one: lodge projects add)"),
+	PROJECT("projects show", "[--user USER] PROJECT", "show one project", user_options,
+		.prompt = true, .method = "GET", .path = "/api/projects/%s", .record = "",
+		.fields = show_fields),
+	PROJECT("projects add", "[--user USER] [--team TEAM] [--id ID] NAME",
+		"create a project and print its id", add_options, .prompt = true, .method = "POST",
+		.path = "/api/projects", .operand = "name", .plain = "id",
+		.more = "`lodge switch` moves the user's sandbox to it.\n"),
+	PROJECT("projects rm", "[--user USER] [--yes] PROJECT",
+		"delete a project, its fragments and working copies", rm_options,
+		.method = "DELETE", .path = "/api/projects/%s", .done = "removed {0}",
+		.confirm = "Delete project {0}, its fragments and every user's working copy?",
+		.cancelled = "no project was deleted"),
+	PROJECT("projects fragments", "[--user USER] PROJECT",
+		"list the fragments of a project, newest first", user_options, .prompt = true,
+		.method = "GET", .path = "/api/projects/%s/fragments", .rows = "fragments",
+		.paged = true, .fields = fragment_fields,
+		.more = "A fragment is a saved set of files. `lodge projects save` saves one.\n"),
+	PROJECT("projects save", "[--user USER] [--title TEXT] [--snapshot SNAPSHOT] PROJECT",
+		"save the user's working copy as a fragment", save_options, .method = "POST",
+		.path = "/api/projects/%s/fragments", .fill = fill_source, .plain = "id",
+		.more = "Prints the id of the fragment.\n"),
+	NULL,
 };
 
 const struct command cmd_projects = {
 	.name = "projects",
-	.usage = "",
 	.summary = "create, list and delete projects",
 	.subs = subs,
 };
@@ -244,11 +165,9 @@ const struct command cmd_switch = {
 	.summary = "move a user's sandbox to a project",
 	.options = switch_options,
 	.size = sizeof(struct project_opts),
-	.least = 1,
-	.most = 1,
 	.method = "POST",
 	.path = "/api/switch-project",
-	.operands = { "projectId" },
+	.operand = "projectId",
 	.explain = explain_user,
 	.print = print_switched,
 };

@@ -21,29 +21,9 @@ static const struct field fields[] = {
 
 static const struct cli_option user_options[] = { OPTION_USER, API_OPTIONS, { NULL } };
 
-static const struct command teams_ls = {
-	.name = "teams ls",
-	.usage = "[--user USER] TEAM",
-	.summary = "list the members of a team and their roles",
-	.options = user_options,
-	.size = sizeof(struct team_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.method = "GET",
-	.path = "/api/teams/%s/members",
-	.rows = "members",
-	.fields = fields,
-};
-
-static int default_role(struct api_cmd *a, struct err *err)
+static void default_role(struct api_cmd *a)
 {
-	struct team_opts *o = (struct team_opts *)a;
-
-	(void)err;
-	if (!o->role)
-		o->role = "MEMBER";
-	return 0;
+	((struct team_opts *)a)->role = "MEMBER";
 }
 
 static void print_member(struct api_cmd *a, const json_t *answer)
@@ -61,40 +41,22 @@ static const struct cli_option add_options[] = {
 	{ NULL },
 };
 
-static const struct command teams_add = {
-	.name = "teams add",
-	.usage = "[--role ROLE] [--user USER] TEAM MEMBER",
-	.summary = "add a member to a team, or change the role",
-	.options = add_options,
-	.size = sizeof(struct team_opts),
-	.least = 2,
-	.most = 2,
-	.prompt = true,
-	.check = default_role,
-	.method = "PUT",
-	.path = "/api/teams/%s/members/%s",
-	.print = print_member,
+static const struct command *const subs[] = {
+	COMMAND("teams ls", "[--user USER] TEAM", "list the members of a team and their roles",
+		user_options, sizeof(struct team_opts), .prompt = true, .method = "GET",
+		.path = "/api/teams/%s/members", .rows = "members", .fields = fields),
+	COMMAND("teams add", "[--role ROLE] [--user USER] TEAM MEMBER",
+		"add a member to a team, or change the role", add_options, sizeof(struct team_opts),
+		.prompt = true, .init = default_role, .method = "PUT",
+		.path = "/api/teams/%s/members/%s", .print = print_member),
+	COMMAND("teams rm", "[--user USER] TEAM MEMBER", "remove a member from a team",
+		user_options, sizeof(struct team_opts), .prompt = true, .method = "DELETE",
+		.path = "/api/teams/%s/members/%s", .done = "removed {1} from {0}"),
+	NULL,
 };
-
-static const struct command teams_rm = {
-	.name = "teams rm",
-	.usage = "[--user USER] TEAM MEMBER",
-	.summary = "remove a member from a team",
-	.options = user_options,
-	.size = sizeof(struct team_opts),
-	.least = 2,
-	.most = 2,
-	.prompt = true,
-	.method = "DELETE",
-	.path = "/api/teams/%s/members/%s",
-	.done = "removed {1} from {0}",
-};
-
-static const struct command *const subs[] = { &teams_ls, &teams_add, &teams_rm, NULL };
 
 const struct command cmd_teams = {
 	.name = "teams",
-	.usage = "",
 	.summary = "manage the members of teams",
 	.more = "The first project of a team creates the team.\n",
 	.subs = subs,

@@ -1,10 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge templates: what sessions of the service start from. */
+#include "cli/admin/cmd_templates.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/admin/templates_cmd.h"
-#include "cli/core/api_cmd.h"
+#include "base/array.h"
+
+/* ---- settings, from options to the body of a request ------------------------------------------
+ */
+
+/* Options by the members they set; `limit` means a part of limits. */
+static const struct {
+	const char *option, *member;
+	bool limit;
+} members[] = {
+	{ "memory", "memory_bytes", true },
+	{ "cpus", "cpus", true },
+	{ "pids", "pids", true },
+	{ "disk", "disk_bytes", true },
+	{ "inodes", "inodes", true },
+	{ "file-size", "file_bytes", true },
+	{ "open-files", "open_files", true },
+	{ "output", "output_bytes", true },
+	{ "workdir", "workdir", false },
+	{ "user", "run_as", false },
+	{ "root", "class", false },
+	{ "policy", "policy", false },
+};
+
+const struct cli_option templates_spec_options[] = {
+	CLI_INCLUDE(template_options, offsetof(struct template_opts, spec)),
+	{ "policy", 0, "NAME", CLI_TEXT, offsetof(struct template_opts, policy),
+	  "policy of sessions that choose none" },
+	{ NULL },
+};
+
+void templates_init(struct api_cmd *a)
+{
+	template_init(&((struct template_opts *)a)->spec);
+}
+
+void templates_fini(struct api_cmd *a)
+{
+	template_fini(&((struct template_opts *)a)->spec);
+}
+
+bool templates_is_set(const struct template_opts *o)
+{
+	const struct template *t = &o->spec;
+
+	return o->policy || o->unset || t->user || t->workdir || t->nenv || t->limits_set ||
+	       t->class == KEEPER_CLASS_ROOT;
+}
+
+static int unset_one(struct template_opts *o, const char *name, json_t *body, json_t *env,
+		     json_t *limits, struct err *err)
+{
+	if (strcmp(name, "env") == 0)
+		return json_object_clear(env);
+	if (strncmp(name, "env:", 4) == 0) {
+		json_object_del(env, name + 4);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		if (strcmp(name, members[i].option) != 0)
+			continue;
+		if (!members[i].limit)
+			return json_object_set_new(body, members[i].member, json_null());
+		json_object_del(limits, members[i].member);
+		return 0;
+	}
+	return api_cmd_misuse(&o->a, err,
+			      "--unset: unknown option \"%.40s\"; use names as memory, workdir or "
+			      "env:NAME",
+			      name);
+}
+
+static int put_env(const struct template *t, json_t *env)
+{
+	for (size_t i = 0; i < t->nenv; i++) {
+		const char *eq = strchr(t->env[i], '=');
+		auto_free char *name = strndup(t->env[i], (size_t)(eq - t->env[i]));
+
+		if (!name || json_object_set_new(env, name, json_string(eq + 1)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int put_limits(const struct template *t, json_t *limits)
+{
+	for (unsigned i = 0; template_limit_name(i); i++) {
+		const char *name = template_limit_name(i);
+		uint64_t v = template_limit_value(t, i);
+		bool milli = strcmp(name, "cpu_milli") == 0;
+
+		if (!(t->limits_set & 1u << i))
+			continue;
+		if (json_object_set_new(limits, milli ? "cpus" : name,
+					milli ? json_real((double)v / 1000)
+					      : json_integer((json_int_t)v)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int put_rest(struct template_opts *o, json_t *body, struct err *err)
+{
+	const char *class = o->spec.class == KEEPER_CLASS_ROOT ? "root" : NULL;
+
+	if (api_cmd_put(&o->a, body, "run_as", "--user", o->spec.user, err) < 0 ||
+	    api_cmd_put(&o->a, body, "workdir", "--workdir", o->spec.workdir, err) < 0 ||
+	    api_cmd_put(&o->a, body, "class", "--root", class, err) < 0)
+		return -1;
+	return api_cmd_put(&o->a, body, "policy", "--policy", o->policy, err);
+}
+
+static json_t *copy_of(const json_t *now, const char *name)
+{
+	json_t *there = json_object_get(now, name);
+
+	return json_is_object(there) ? json_copy(there) : json_object();
+}
+
+/* Sends only what changed, so that concurrent changes of the rest are kept. */
+static int put_changed(json_t *body, const json_t *now, const char *name, json_t *value)
+{
+	auto_json json_t *before = copy_of(now, name);
+
+	return json_equal(before, value) ? 0 : json_object_set(body, name, value);
+}
+
+int templates_spec(struct template_opts *o, const json_t *now, json_t *body, struct err *err)
+{
+	auto_json json_t *env = copy_of(now, "env"), *limits = copy_of(now, "limits");
+	auto_free char *list = strdup(o->unset ? o->unset : "");
+	char *rest = list, *name;
+
+	while (rest && (name = strsep(&rest, ",")))
+		if (*name && unset_one(o, name, body, env, limits, err) < 0)
+			return -1;
+	if (put_rest(o, body, err) < 0)
+		return -1;
+	if (put_env(&o->spec, env) < 0 || put_limits(&o->spec, limits) < 0 ||
+	    put_changed(body, now, "env", env) < 0 || put_changed(body, now, "limits", limits) < 0)
+		return err_set(err, ERR_INVALID, "--env: value is not valid UTF-8");
+	return 0;
+}
 
 /* ---- ls -------------------------------------------------------------------------------------- */
 
@@ -44,21 +187,6 @@ static const struct cli_option ls_options[] = {
 	{ NULL },
 };
 
-static const struct command templates_ls = {
-	.name = "templates ls",
-	.usage = "[-q] [--json]",
-	.summary = "list the templates of the service",
-	.options = ls_options,
-	.more = "`lodge template ls` lists those of this machine, for `lodge run`.\n",
-	.prompt = true,
-	.method = "GET",
-	.path = "/v1/templates",
-	.rows = "templates",
-	.fields = ls_fields,
-	.plain = "name",
-	.empty = "no templates (create one: lodge templates add)",
-};
-
 /* ---- show ------------------------------------------------------------------------------------ */
 
 static const char *full_origin(const json_t *x, const char *path, char buf[FIELD_TEXT])
@@ -81,24 +209,8 @@ static const struct field show_fields[] = {
 	{ "workdir", 0, "workdir" },
 	{ "policy", 0, "policy" },
 	{ "limit", 0, "limits", .lines = field_add_limits },
-	{ "env", 0, "env", .lines = field_add_texts },
+	{ "env", 0, "env", .lines = field_add_env },
 	{ NULL },
-};
-
-static const struct cli_option plain_options[] = { API_OPTIONS, { NULL } };
-
-static const struct command templates_show = {
-	.name = "templates show",
-	.usage = "NAME",
-	.summary = "show one template in full",
-	.options = plain_options,
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.method = "GET",
-	.path = "/v1/templates/%s",
-	.record = "template",
-	.fields = show_fields,
 };
 
 /* ---- set ------------------------------------------------------------------------------------- */
@@ -110,18 +222,14 @@ static int check_set(struct api_cmd *a, struct err *err)
 	return api_cmd_misuse(a, err, "nothing to change (try lodge templates set --help)");
 }
 
-static int run_set(struct api_cmd *a, struct err *err)
+static int fill_set(struct api_cmd *a, json_t *body, struct err *err)
 {
-	auto_json json_t *body = json_object(), *now = NULL, *answer = NULL;
-	char path[API_PATH];
+	struct template_opts *o = (struct template_opts *)a;
+	auto_json json_t *now = NULL;
 
-	if (client_path(path, sizeof(path), err, "/v1/templates/%s", a->argv[0]) < 0 ||
-	    client_call(a->client, "GET", path, NULL, &now, err) < 0 ||
-	    templates_spec((struct template_opts *)a, json_object_get(now, "template"), body, err) <
-		    0 ||
-	    client_call(a->client, "PATCH", path, body, &answer, err) < 0)
+	if (api_cmd_call(a, "GET", NULL, &now, err, "/v1/templates/%s", a->argv[0]) < 0)
 		return -1;
-	return api_cmd_write(a, answer, api_cmd_print_answer, err);
+	return templates_spec(o, json_object_get(now, "template"), body, err);
 }
 
 static const struct cli_option set_options[] = {
@@ -132,63 +240,12 @@ static const struct cli_option set_options[] = {
 	{ NULL },
 };
 
-static const struct command templates_set = {
-	.name = "templates set",
-	.usage = "NAME OPTION...",
-	.summary = "change the settings of a template",
-	.options = set_options,
-	.more = "Settings that you do not name stay as they are. Changes apply to new sessions,\n"
-		"and to others when they next get a sandbox.\n",
-	.size = sizeof(struct template_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.check = check_set,
-	.run = run_set,
-	.init = templates_init,
-	.fini = templates_fini,
-	.record = "template",
-	.fields = show_fields,
-};
-
-/* ---- rm -------------------------------------------------------------------------------------- */
-
-static const struct cli_option rm_options[] = { OPTION_YES, API_OPTIONS, { NULL } };
-
-static const struct command templates_rm = {
-	.name = "templates rm",
-	.usage = "[--yes] NAME...",
-	.summary = "delete templates that nothing uses",
-	.options = rm_options,
-	.more = "A template that a session or a snapshot uses cannot be deleted.\n",
-	.least = 1,
-	.most = -1,
-	.method = "DELETE",
-	.path = "/v1/templates/%s",
-	.each = true,
-	.confirm = "Delete template {0}?",
-	.confirm_many = "Delete these {n} templates?",
-	.cancelled = "no template was deleted",
-};
-
 /* ---- env ------------------------------------------------------------------------------------- */
 
 struct env_opts {
 	struct api_cmd a;
 	bool look;
 };
-
-static void add_tools(struct text_table *t, const char *title, json_t *tools)
-{
-	char line[FIELD_TEXT];
-	const char *name;
-	json_t *v;
-
-	json_object_foreach (tools, name, v) {
-		snprintf(line, sizeof(line), "%s: %s", name, member_text(v, ""));
-		field_add_line(t, title, line);
-	}
-}
 
 static const char *freshness(const json_t *e, const char *path, char buf[FIELD_TEXT])
 {
@@ -203,8 +260,8 @@ static const struct field env_fields[] = {
 	{ "system", 0, "os.pretty_name" },
 	{ "kernel", 0, "kernel" },
 	{ "workdir", 0, "pwd" },
-	{ "tool", 0, "tools", .lines = add_tools },
-	{ "env", 0, "env", .lines = field_add_texts },
+	{ "tool", 0, "tools", .lines = field_add_tools },
+	{ "env", 0, "env", .lines = field_add_env },
 	{ NULL },
 };
 
@@ -229,27 +286,38 @@ static const struct cli_option env_options[] = {
 	{ NULL },
 };
 
-static const struct command templates_env = {
-	.name = "templates env",
-	.usage = "[--look] NAME",
-	.summary = "show the system, tools and variables of a template",
-	.options = env_options,
-	.size = sizeof(struct env_opts),
-	.least = 1,
-	.most = 1,
-	.run = run_env,
-	.record = "environment",
-	.fields = env_fields,
-};
-
 static const struct command *const subs[] = {
-	&templates_ls, &templates_show, &templates_add, &templates_set,
-	&templates_rm, &templates_env,	NULL,
+	COMMAND("templates ls", "[-q] [--json]", "list the templates of the service", ls_options,
+		.prompt = true, .method = "GET", .path = "/v1/templates", .rows = "templates",
+		.fields = ls_fields, .plain = "name",
+		.empty = "no templates (create one: lodge templates add)",
+		.more = "`lodge template ls` lists those of this machine, for `lodge run`.\n"),
+	COMMAND("templates show", "NAME", "show one template in full", api_options, .prompt = true,
+		.method = "GET", .path = "/v1/templates/%s", .record = "template",
+		.fields = show_fields),
+	&templates_add,
+	COMMAND("templates set", "NAME OPTION...", "change the settings of a template", set_options,
+		sizeof(struct template_opts), .prompt = true, .check = check_set,
+		.init = templates_init, .fini = templates_fini, .method = "PATCH",
+		.path = "/v1/templates/%s", .fill = fill_set, .record = "template",
+		.fields = show_fields,
+		.more = "Settings that you do not name stay as they are. Changes apply to new "
+			"sessions,\nand to others when they next get a sandbox.\n"),
+	COMMAND("templates rm", "[--yes] NAME...", "delete templates that nothing uses",
+		yes_options, .least = 1, .most = -1, .method = "DELETE", .path = "/v1/templates/%s",
+		.each = true, .confirm = "Delete template {0}?",
+		.confirm_many = "Delete these {n} templates?",
+		.cancelled = "no template was deleted",
+		.more = "A template that a session or a snapshot uses cannot be deleted.\n"),
+	COMMAND("templates env", "[--look] NAME",
+		"show the system, tools and variables of a template", env_options,
+		sizeof(struct env_opts), .least = 1, .most = 1, .run = run_env,
+		.record = "environment", .fields = env_fields),
+	NULL,
 };
 
 const struct command cmd_templates = {
 	.name = "templates",
-	.usage = "",
 	.summary = "manage what sessions start from",
 	.more = "`lodge template` manages those of this machine, for `lodge run`.\n",
 	.subs = subs,

@@ -95,55 +95,30 @@ static int run_ls(struct api_cmd *a, struct err *err)
 	return api_cmd_write(a, answer, print_users, err);
 }
 
-static const struct cli_option plain_options[] = { API_OPTIONS, { NULL } };
-
-static const struct command users_ls = {
-	.name = "users ls",
-	.usage = "[--json]",
-	.summary = "list users with a running sandbox",
-	.options = plain_options,
-	.prompt = true,
-	.run = run_ls,
-};
-
-/* ---- show ------------------------------------------------------------------------------------ */
-
-enum quota_unit { QUOTA_COUNT, QUOTA_BYTES, QUOTA_MS };
+/* ---- show, quota ----------------------------------------------------------------------------- */
 
 /* 0 is no limit. */
 static const struct quota {
-	const char *name, *member, *usage;
-	enum quota_unit unit;
+	const char *name, *limit, *usage;
+	field_fn *text;
 } quotas[] = {
-	{ "sandboxes", "sandboxes", "active", QUOTA_COUNT },
-	{ "memory", "memory_bytes", "memory_bytes", QUOTA_BYTES },
-	{ "disk", "disk_bytes", "disk_bytes", QUOTA_BYTES },
-	{ "cpu", "cpu_ms", "cpu_ms", QUOTA_MS },
+	{ "sandboxes", "quota.sandboxes", "usage.active", field_count },
+	{ "memory", "quota.memory_bytes", "usage.memory_bytes", field_bytes },
+	{ "disk", "quota.disk_bytes", "usage.disk_bytes", field_bytes },
+	{ "cpu", "quota.cpu_ms", "usage.cpu_ms", field_span },
 };
 
-static const char *format_quota(enum quota_unit unit, int64_t n, char buf[HUMAN_TEXT])
+static void add_quotas(struct field_table *t, const char *title, json_t *answer)
 {
-	n = n > 0 ? n : 0;
-	if (unit == QUOTA_BYTES)
-		return human_bytes((uint64_t)n, buf);
-	if (unit == QUOTA_MS)
-		return human_span(n, buf);
-	snprintf(buf, HUMAN_TEXT, "%lld", (long long)n);
-	return buf;
-}
-
-static void add_quotas(struct text_table *t, const char *title, json_t *answer)
-{
-	char line[FIELD_TEXT], used[HUMAN_TEXT], most[HUMAN_TEXT];
+	char line[2 * FIELD_TEXT], used[FIELD_TEXT], most[FIELD_TEXT];
 
 	(void)title;
 	for (const struct quota *q = quotas; q < quotas + ARRAY_LEN(quotas); q++) {
-		int64_t limit = member_number(json_object_get(answer, "quota"), q->member);
+		bool limited = member_number(answer, q->limit) > 0;
 
-		format_quota(q->unit, member_number(json_object_get(answer, "usage"), q->usage),
-			     used);
-		snprintf(line, sizeof(line), "%s%s%s", used, limit > 0 ? " of " : ", no limit",
-			 limit > 0 ? format_quota(q->unit, limit, most) : "");
+		snprintf(line, sizeof(line), "%s%s%s", q->text(answer, q->usage, used),
+			 limited ? " of " : ", no limit",
+			 limited ? q->text(answer, q->limit, most) : "");
 		field_add_line(t, q->name, line);
 	}
 }
@@ -155,11 +130,6 @@ static const char *user_session(const json_t *answer, const char *path, char buf
 	return json_is_object(s) ? print_name(s, buf, FIELD_TEXT) : "";
 }
 
-static const char *session_count(const json_t *answer, const char *path, char buf[FIELD_TEXT])
-{
-	return format_quota(QUOTA_COUNT, member_number(answer, path), buf);
-}
-
 static const struct field show_fields[] = {
 	{ "user", 0, "user.id" },
 	{ "name", 0, "user.name" },
@@ -168,37 +138,36 @@ static const struct field show_fields[] = {
 	{ "fragment", 0, "user.fragment" },
 	{ "session", 0, "user.session", user_session },
 	{ "known since", 0, "user.created_at", field_when },
-	{ "sessions", 0, "usage.sessions", session_count },
+	{ "sessions", 0, "usage.sessions", field_count },
 	{ "quota", 0, "", .lines = add_quotas },
 	{ NULL },
 };
-
-static const struct command users_show = {
-	.name = "users show",
-	.usage = "USER",
-	.summary = "show one user, their usage and their quotas",
-	.options = plain_options,
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.method = "GET",
-	.path = "/v1/users/%s",
-	.record = "",
-	.fields = show_fields,
-};
-
-/* ---- quota ----------------------------------------------------------------------------------- */
 
 struct quota_opts {
 	struct api_cmd a;
 	const char *sandboxes, *memory, *disk, *cpu, *unset;
 };
 
+static const struct cli_option quota_options[] = {
+	{ "sandboxes", 0, "N", CLI_AMOUNT, offsetof(struct quota_opts, sandboxes),
+	  "sandboxes running at the same time", "sandboxes" },
+	{ "memory", 0, "SIZE", CLI_BYTES, offsetof(struct quota_opts, memory),
+	  "sum of the memory limits of running sandboxes", "memory_bytes" },
+	{ "disk", 0, "SIZE", CLI_BYTES, offsetof(struct quota_opts, disk),
+	  "sum of the disk limits of all sessions", "disk_bytes" },
+	{ "cpu", 0, "TIME", CLI_MS, offsetof(struct quota_opts, cpu),
+	  "CPU time in total, as 90s or 2h", "cpu_ms" },
+	{ "unset", 0, "NAMES", CLI_TEXT, offsetof(struct quota_opts, unset),
+	  "remove these quotas, as memory,cpu" },
+	API_OPTIONS,
+	{ NULL },
+};
+
 static int unset_one(struct api_cmd *a, json_t *quota, const char *name, struct err *err)
 {
-	for (size_t i = 0; i < ARRAY_LEN(quotas); i++)
-		if (strcmp(quotas[i].name, name) == 0)
-			return json_object_set_new(quota, quotas[i].member, json_integer(0));
+	for (const struct cli_option *o = quota_options; o->field; o++)
+		if (strcmp(o->name, name) == 0)
+			return json_object_set_new(quota, o->field, json_integer(0));
 	return api_cmd_misuse(
 		a, err, "--unset: unknown quota \"%.40s\"; use sandboxes, memory, disk or cpu",
 		name);
@@ -237,52 +206,30 @@ static int run_quota(struct api_cmd *a, struct err *err)
 	if (client_path(path, sizeof(path), err, "/v1/users/%s/quota", a->argv[0]) < 0 ||
 	    client_call(a->client, "GET", path, NULL, &now, err) < 0 || apply(a, changed, err) < 0)
 		return -1;
-	if (!json_object_size(changed))
-		return api_cmd_write(a, now, api_cmd_print_answer, err);
 	quota = json_object_get(now, "quota");
-	if (json_object_update(quota, changed) < 0 ||
-	    client_call(a->client, "PUT", path, quota, &answer, err) < 0)
+	if (json_object_size(changed) &&
+	    (json_object_update(quota, changed) < 0 ||
+	     client_call(a->client, "PUT", path, quota, &answer, err) < 0))
 		return -1;
-	return api_cmd_write(a, answer, api_cmd_print_answer, err);
+	return api_cmd_write(a, answer ? answer : now, api_cmd_print_answer, err);
 }
 
-static const struct cli_option quota_options[] = {
-	{ "sandboxes", 0, "N", CLI_AMOUNT, offsetof(struct quota_opts, sandboxes),
-	  "sandboxes running at the same time", "sandboxes" },
-	{ "memory", 0, "SIZE", CLI_BYTES, offsetof(struct quota_opts, memory),
-	  "sum of the memory limits of running sandboxes", "memory_bytes" },
-	{ "disk", 0, "SIZE", CLI_BYTES, offsetof(struct quota_opts, disk),
-	  "sum of the disk limits of all sessions", "disk_bytes" },
-	{ "cpu", 0, "TIME", CLI_MS, offsetof(struct quota_opts, cpu),
-	  "CPU time in total, as 90s or 2h", "cpu_ms" },
-	{ "unset", 0, "NAMES", CLI_TEXT, offsetof(struct quota_opts, unset),
-	  "remove these quotas, as memory,cpu" },
-	API_OPTIONS,
-	{ NULL },
+static const struct command *const subs[] = {
+	COMMAND("users ls", "[--json]", "list users with a running sandbox", api_options,
+		.prompt = true, .run = run_ls),
+	COMMAND("users show", "USER", "show one user, their usage and their quotas", api_options,
+		.prompt = true, .method = "GET", .path = "/v1/users/%s", .record = "",
+		.fields = show_fields),
+	COMMAND("users quota", "[OPTION...] USER", "show or change the quotas of a user",
+		quota_options, sizeof(struct quota_opts), .least = 1, .most = 1, .prompt = true,
+		.check = check_quota, .run = run_quota, .record = "", .fields = quota_fields,
+		.more = "Quotas that you do not name stay as they are; 0 means no limit. A lower "
+			"quota\ndoes not stop what already runs.\n"),
+	NULL,
 };
-
-static const struct command users_quota = {
-	.name = "users quota",
-	.usage = "[OPTION...] USER",
-	.summary = "show or change the quotas of a user",
-	.options = quota_options,
-	.more = "Quotas that you do not name stay as they are; 0 means no limit. A lower quota\n"
-		"does not stop what already runs.\n",
-	.size = sizeof(struct quota_opts),
-	.least = 1,
-	.most = 1,
-	.prompt = true,
-	.check = check_quota,
-	.run = run_quota,
-	.record = "",
-	.fields = quota_fields,
-};
-
-static const struct command *const subs[] = { &users_ls, &users_show, &users_quota, NULL };
 
 const struct command cmd_users = {
 	.name = "users",
-	.usage = "",
 	.summary = "list users and set their quotas",
 	.subs = subs,
 };
@@ -299,8 +246,6 @@ static int clean_user(struct api_cmd *a, const char *user, json_t *out, struct e
 	auto_json json_t *body = json_pack("{s:s}", "userId", user), *answer = NULL;
 	json_t *r, *one;
 
-	if (!body)
-		return err_set(err, ERR_INVALID, "USER: value is not valid UTF-8");
 	if (client_call(a->client, "POST", "/api/cleanup-sandboxes", body, &answer, err) < 0)
 		return -1;
 	r = json_object_get(answer, "results");
@@ -344,34 +289,6 @@ static void print_cleaned(struct api_cmd *a, const json_t *answer)
 	}
 }
 
-static int confirm_cleanup(struct api_cmd *a, const char *whose, struct err *err)
-{
-	if (api_cmd_confirm(a, "Delete all sessions of %s, with their files?", whose))
-		return 0;
-	return err_set(err, ERR_CONFLICT, "cancelled: no session was deleted");
-}
-
-static int clean_all(struct api_cmd *a, json_t *out, struct err *err)
-{
-	auto_json json_t *users = NULL;
-	char count[HUMAN_TEXT];
-	json_t *sessions;
-	const char *id;
-
-	if (gather_sessions(a, false, &users, err) < 0)
-		return -1;
-	if (!json_object_size(users))
-		return 0;
-	human_count((int64_t)json_object_size(users), "user", NULL, count);
-	if (confirm_cleanup(a, count, err) < 0)
-		return -1;
-	json_object_foreach (users, id, sessions) {
-		if (clean_user(a, id, out, err) < 0 && api_cmd_continue(a, id, 0, err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 static int check_cleanup(struct api_cmd *a, struct err *err)
 {
 	if (((struct cleanup_opts *)a)->all != (a->argc == 1))
@@ -382,15 +299,27 @@ static int check_cleanup(struct api_cmd *a, struct err *err)
 /* {"users": [{"id": ..., "ended": [...], "failed": [...]}]} */
 static int run_cleanup(struct api_cmd *a, struct err *err)
 {
-	auto_json json_t *out = json_array(), *answer = json_pack("{s:O}", "users", out);
-	int r;
+	auto_json json_t *users = NULL, *out = json_array(), *answer = NULL;
+	bool all = ((struct cleanup_opts *)a)->all;
+	char count[HUMAN_TEXT];
+	json_t *sessions;
+	const char *id;
 
-	if (((struct cleanup_opts *)a)->all)
-		r = clean_all(a, out, err);
-	else
-		r = confirm_cleanup(a, a->argv[0], err) < 0 ? -1
-							    : clean_user(a, a->argv[0], out, err);
-	return r < 0 ? -1 : api_cmd_write(a, answer, print_cleaned, err);
+	answer = json_pack("{s:O}", "users", out);
+	if (all && gather_sessions(a, false, &users, err) < 0)
+		return -1;
+	if (!all && !(users = json_pack("{s:n}", a->argv[0])))
+		return err_set(err, ERR_INVALID, "USER: value is not valid UTF-8");
+	human_count((int64_t)json_object_size(users), "user", NULL, count);
+	if (json_object_size(users) &&
+	    !api_cmd_confirm(a, "Delete all sessions of %s, with their files?",
+			     all ? count : a->argv[0]))
+		return err_set(err, ERR_CONFLICT, "cancelled: no session was deleted");
+	json_object_foreach (users, id, sessions) {
+		if (clean_user(a, id, out, err) < 0 && api_cmd_continue(a, id, !all, err) < 0)
+			return -1;
+	}
+	return api_cmd_write(a, answer, print_cleaned, err);
 }
 
 static const struct cli_option cleanup_options[] = {

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge cp: copies files and directories into and out of sessions. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/file_io.h"
 #include "cli/copy/cp.h"
-#include "cli/core/progress_bar.h"
-
-enum { PIECE = 256 << 10 };
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
 /* "SESSION:path"; a name with a slash before the colon is local, as with scp(1). */
-static int cp_parse_target(const char *arg, struct cp_target *ret, struct err *err)
+static int parse_target(const char *arg, struct cp_target *ret, struct err *err)
 {
 	const char *name = strncmp(arg, "key:", 4) == 0 ? strchr(arg, ':') + 1 : arg;
 	const char *colon = strpbrk(name, ":/");
@@ -31,76 +25,16 @@ static int cp_parse_target(const char *arg, struct cp_target *ret, struct err *e
 	return target_ref(session, ret->ref, err);
 }
 
-void cp_base(const char *path, char *ret, size_t size)
-{
-	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-
-	snprintf(ret, size, "%s", strcmp(base, ".") == 0 || strcmp(base, "..") == 0 ? "" : base);
-}
-
-int cp_stat(struct api_cmd *a, const struct cp_target *p, const char *path, json_t **ret,
-	    struct err *err)
-{
-	auto_json json_t *answer = NULL;
-
-	*ret = NULL;
-	if (api_cmd_call(a, "POST", NULL, &answer, err, "/v1/sessions/%s/files/%S?stat&follow=1",
-			 p->ref, path) < 0)
-		return err->code == ERR_NOT_FOUND && err->sys != ESTALE ? 0 : -1;
-	*ret = json_incref(json_object_get(answer, "entry"));
-	return 0;
-}
-
-static int64_t length_of(const struct client_stream *s)
-{
-	const char *text = client_header(s, "Content-Length");
-
-	return text ? strtoll(text, NULL, 10) : -1;
-}
-
-int cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, uint64_t *bytes,
-	     struct err *err)
-{
-	auto_free char *buf = malloc(PIECE);
-	struct progress p;
-	uint64_t sum = 0;
-	ssize_t n;
-	int r = 0;
-
-	if (!buf)
-		return err_sys(err, ENOMEM, "%.160s", what);
-	progress_bar_begin(&p, what, length_of(s), quiet);
-	while (r == 0 && (n = client_read(s, buf, PIECE, err)) != 0) {
-		r = n < 0 ? -1 : file_write_all(fd, buf, (size_t)n);
-		if (n > 0 && r < 0)
-			r = err_sys(err, -r, "writing %.160s", what);
-		sum += n > 0 ? (uint64_t)n : 0;
-		progress_bar_at(&p, sum);
-	}
-	progress_bar_end(&p);
-	*bytes += sum;
-	return r;
-}
-
-/* ---- the command ----------------------------------------------------------------------------- */
-
 static int copy_one(struct api_cmd *a, const char *arg, const struct cp_target *to, json_t *copied,
 		    struct err *err)
 {
-	bool many = a->argc > 2;
-	struct cp_target from;
-	uint64_t bytes = 0;
-	int r;
+	struct cp c = { .a = a, .to = *to, .many = a->argc > 2 };
 
-	if (cp_parse_target(arg, &from, err) < 0)
-		return -1;
-	r = from.remote ? cp_download(a, &from, to, many, &bytes, err)
-			: cp_upload(a, &from, to, many, &bytes, err);
-	if (r < 0)
+	if (parse_target(arg, &c.from, err) < 0 || cp_copy(&c, err) < 0)
 		return -1;
 	json_array_append_new(copied,
 			      json_pack("{s:o, s:o, s:I}", "from", api_cmd_string(arg), "to",
-					api_cmd_string(to->given), "bytes", (json_int_t)bytes));
+					api_cmd_string(to->given), "bytes", (json_int_t)c.bytes));
 	return 0;
 }
 
@@ -108,13 +42,13 @@ static int check(struct api_cmd *a, struct err *err)
 {
 	struct cp_target from, to;
 
-	if (cp_parse_target(a->argv[a->argc - 1], &to, err) < 0)
+	if (parse_target(a->argv[a->argc - 1], &to, err) < 0)
 		return -1;
 	if (a->json && to.stream)
 		return api_cmd_misuse(a, err,
 				      "--json: cannot be used when copying to standard output");
 	for (int i = 0; i < a->argc - 1; i++) {
-		if (cp_parse_target(a->argv[i], &from, err) < 0)
+		if (parse_target(a->argv[i], &from, err) < 0)
 			return -1;
 		if (from.remote == to.remote)
 			return api_cmd_misuse(
@@ -130,7 +64,7 @@ static int run(struct api_cmd *a, struct err *err)
 	auto_json json_t *copied = json_array(), *answer = NULL;
 	struct cp_target to;
 
-	if (cp_parse_target(a->argv[a->argc - 1], &to, err) < 0)
+	if (parse_target(a->argv[a->argc - 1], &to, err) < 0)
 		return -1;
 	for (int i = 0; i < a->argc - 1; i++) {
 		if (copy_one(a, a->argv[i], &to, copied, err) < 0 &&

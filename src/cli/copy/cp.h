@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the parts of lodge cp. */
+/* Copies one file or directory for lodge cp. */
 #ifndef LODGE_CLI_COPY_CP_H
 #define LODGE_CLI_COPY_CP_H
 
@@ -13,21 +13,21 @@ struct cp_target {
 	const char *path; /* within it, or here */
 };
 
-/* The last part of a path; "" if it ends in "/", "." or "..": then its contents are copied. */
-void cp_base(const char *path, char *ret, size_t size);
+struct cp {
+	struct api_cmd *a;
+	struct cp_target from, to; /* one of them is remote */
+	bool many; /* several are copied: the target must be a directory */
+	uint64_t bytes; /* that were copied */
 
-/* Looks up a path in a session and follows links; *ret is NULL if it does not exist. */
-int cp_stat(struct api_cmd *a, const struct cp_target *p, const char *path, json_t **ret,
-	    struct err *err);
+	/* private */
+	char path[API_PATH]; /* to write to */
+	bool below; /* the guest chose the last part of a path here: do not follow a link there */
+	json_t *entry; /* the record of the path in the session; NULL: none */
+};
 
-/* Copies one operand; `many`: the target must be a directory. Adds to *bytes. */
-int cp_upload(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
-	      bool many, uint64_t *bytes, struct err *err);
-int cp_download(struct api_cmd *a, const struct cp_target *from, const struct cp_target *to,
-		bool many, uint64_t *bytes, struct err *err);
+int cp_copy(struct cp *c, struct err *err);
 
-/* Writes an answer to a descriptor, with progress. */
-int cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, uint64_t *bytes,
-	     struct err *err);
+/* Writes an answer to a descriptor, with progress. Returns its length. */
+int64_t cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, struct err *err);
 
 #endif

@@ -6,7 +6,6 @@
 #ifndef LODGE_CLI_COPY_TAR_CHILD_H
 #define LODGE_CLI_COPY_TAR_CHILD_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -19,7 +18,7 @@ struct tar_child {
 	char name[32]; /* of the stage in the target; "": none */
 };
 
-/* Packs the contents of dir except what tar_extract_filter() excludes; read it from t->fd. */
+/* Packs the contents of dir; read it from t->fd. Reports and skips pipes, sockets and devices. */
 int tar_pack(struct tar_child *t, const char *dir, struct err *err);
 /* Packs a root file system with its owners, without the contents of dev, proc and sys and of
  * mounted file systems. Files may change while tar reads them. */

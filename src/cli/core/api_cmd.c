@@ -7,17 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/units.h"
-
 enum { SILENT_MS = 30000, ID_LENGTH = 20 };
-
-DEFINE_AUTO(struct client *, client_free);
 
 const struct cli_option api_options[] = {
 	OPTION_JSON("print JSON"),
 	CLI_INCLUDE(target_options, 0),
 	{ NULL },
 };
+
+const struct cli_option yes_options[] = { OPTION_YES, API_OPTIONS, { NULL } };
 
 const struct cli_option session_limit_options[] = {
 	{ "memory", 0, "SIZE", CLI_BYTES, offsetof(struct session_limits, memory),
@@ -33,11 +31,6 @@ const struct cli_option session_limit_options[] = {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static bool is_unread(const struct err *err)
-{
-	return err->sys == EPIPE && ferror(stdout);
-}
-
 static bool is_unreachable(const struct err *err)
 {
 	return err->code == ERR_UNAVAILABLE && err->sys;
@@ -50,12 +43,25 @@ static int status_of(const struct api_cmd *a, const struct err *err)
 	return is_unreachable(err) ? CLI_EXIT_FAILED : a->failed;
 }
 
+/* How many its path and its body need. */
+static int request_operands(const struct command *cmd)
+{
+	int n = cmd->operand != NULL;
+
+	for (const char *p = cmd->path; p && (p = strchr(p, '%')); p++)
+		n++;
+	return n;
+}
+
 static int check_operands(const struct command *cmd, int n, struct err *err)
 {
-	if (n >= cmd->least && (cmd->most < 0 || n <= cmd->most))
+	int least = cmd->most ? cmd->least : request_operands(cmd);
+	int most = cmd->most ? cmd->most : least;
+
+	if (n >= least && (most < 0 || n <= most))
 		return 0;
 	return err_set(err, ERR_INVALID, "too %s operands; usage: lodge %s%s%.*s",
-		       n < cmd->least ? "few" : "many", cmd->name, *cmd->usage ? " " : "",
+		       n < least ? "few" : "many", cmd->name, *cmd->usage ? " " : "",
 		       (int)strcspn(cmd->usage, "\n"), cmd->usage);
 }
 
@@ -101,7 +107,7 @@ static int finish(struct api_cmd *a, int r, struct err *err)
 {
 	if (r >= 0)
 		return cli_option_flush(r ? r : a->reported ? CLI_EXIT_REFUSED : 0);
-	if (is_unread(err))
+	if (err->sys == EPIPE && ferror(stdout))
 		return CLI_EXIT_UNREAD;
 	api_cmd_name_option(a, err);
 	advise_session(a->cmd, err);
@@ -180,114 +186,33 @@ int api_cmd_main(const struct command *cmd, int argc, char **argv)
 	return r;
 }
 
-/* ---- parts of requests ----------------------------------------------------------------------- */
-
-int api_cmd_list(struct api_cmd *a, const char *path, const char *member, json_t **ret,
-		 struct err *err)
-{
-	auto_json json_t *whole = json_object();
-	json_t *items = NULL;
-
-	if (client_list(a->client, path, member, &items, err) < 0)
-		return -1;
-	if (json_object_set_new(whole, member, items) < 0)
-		return err_sys(err, ENOMEM, "%s", member);
-	*ret = steal_ptr(&whole);
-	return 0;
-}
-
-int api_cmd_put(struct api_cmd *a, json_t *body, const char *name, const char *what,
-		const char *value, struct err *err)
-{
-	if (!value || member_set(body, name, json_string(value)) == 0)
-		return 0;
-	return api_cmd_misuse(a, err, "%s: value is not valid UTF-8", what);
-}
-
-int api_cmd_check_key(struct api_cmd *a, const char *what, const char *key, struct err *err)
-{
-	char ref[TARGET_REF];
-
-	if (!key || target_ref(key, ref, err) < 0 || strcmp(key, ref) != 0)
-		return 0; /* the service checks everything else */
-	return api_cmd_misuse(a, err, "%s: \"%.60s\" cannot be a key: lodge reads it as %s", what,
-			      key, *key == 's' ? "an id" : "the key after the colon");
-}
-
-int api_cmd_count_of(struct api_cmd *a, const char *option, const char *value, uint64_t least,
-		     uint64_t most, uint64_t *ret, struct err *err)
-{
-	if (!value || units_parse_count(option, value, least, most, ret, err) == 0)
-		return 0;
-	a->misused = true;
-	return -1;
-}
-
-int api_cmd_query(char *path, size_t size, const char *name, const char *value, struct err *err)
-{
-	char part[API_PATH];
-	size_t has = strlen(path);
-	int n;
-
-	if (!value)
-		return 0;
-	if (client_path(part, sizeof(part), err, "?%s", value) < 0)
-		return -1;
-	n = snprintf(path + has, size - has, "%c%s=%s", strchr(path, '?') ? '&' : '?', name,
-		     part + 1);
-	if (n < 0 || (size_t)n >= size - has)
-		return err_set(err, ERR_INVALID, "%s: value is too long", name);
-	return 0;
-}
-
-int api_cmd_find_snapshot(struct api_cmd *a, const char *ref, const char *which, json_t **ret,
-			  struct err *err)
-{
-	auto_json json_t *list = NULL;
-	char path[API_PATH];
-	json_t *s, *found = NULL;
-	size_t i;
-
-	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/snapshots", ref) < 0 ||
-	    client_list(a->client, path, "snapshots", &list, err) < 0)
-		return -1;
-	json_array_foreach (list, i, s) {
-		if (which ? member_is(s, "id", which) || member_is(s, "name", which)
-			  : !found || member_number(s, "created_at") >=
-					      member_number(found, "created_at"))
-			found = s;
-	}
-	if (!found && which)
-		return err_set(err, ERR_NOT_FOUND,
-			       "session has no snapshot \"%.64s\" (see lodge snapshots)", which);
-	if (!found)
-		return err_set(err, ERR_NOT_FOUND,
-			       "session has no snapshots (take one: lodge snapshot)");
-	*ret = json_incref(found);
-	return 0;
-}
-
 /* ---- several operands ------------------------------------------------------------------------ */
 
-/* One form for any number of results, so that scripts need not count. */
-static int write_results(struct api_cmd *a, json_t *answers, struct err *err)
+int api_cmd_continue(struct api_cmd *a, const char *what, int count, struct err *err)
 {
-	auto_json json_t *whole = json_pack("{s:O}", "results", answers);
+	auto_free char *clean = NULL, *why = NULL;
+
+	if (count == 1 || a->misused || is_unreachable(err))
+		return -1;
+	api_cmd_name_option(a, err);
+	clean = human_clean_dup(what);
+	why = human_clean_dup(err->msg);
+	a->reported = true;
+	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
+	return 0;
+}
+
+/* One form for any number of results, so that scripts need not count. */
+static int write_results(struct api_cmd *a, const char *name, json_t *results, struct err *err)
+{
+	auto_json json_t *whole = json_pack("{s:O}", name, results);
 
 	return a->json ? api_cmd_write_json(whole, err) : 0;
 }
 
-int api_cmd_continue(struct api_cmd *a, const char *what, int count, struct err *err)
-{
-	if (count == 1 || a->misused || is_unreachable(err))
-		return -1;
-	api_cmd_complain(a, what, err);
-	return 0;
-}
-
 int api_cmd_remove_each(struct api_cmd *a, api_cmd_remove_fn *one, struct err *err)
 {
-	auto_json json_t *removed = json_array(), *answer = NULL;
+	auto_json json_t *removed = json_array();
 
 	for (int i = 0; i < a->argc; i++) {
 		if (one(a, a->argv[i], err) < 0) {
@@ -299,8 +224,7 @@ int api_cmd_remove_each(struct api_cmd *a, api_cmd_remove_fn *one, struct err *e
 		if (!a->json)
 			api_cmd_print("removed %s", a->argv[i]);
 	}
-	answer = json_pack("{s:O}", "removed", removed);
-	return a->json ? api_cmd_write_json(answer, err) : 0;
+	return write_results(a, "removed", removed, err);
 }
 
 /* -1: stop, and the caller reports err. */
@@ -313,12 +237,9 @@ static int note_failure(struct api_cmd *a, const char *operand, json_t *answers,
 	api_cmd_name_option(a, err);
 	json_array_append_new(answers, json_pack("{s:o, s:o}", "operand", api_cmd_string(operand),
 						 "error", api_cmd_string(err->msg)));
-	if (a->argc == 1) {
-		(void)write_results(a, answers, &ignored);
-		return -1;
-	}
-	api_cmd_complain(a, operand, err);
-	return 0;
+	if (a->argc == 1)
+		(void)write_results(a, "results", answers, &ignored);
+	return api_cmd_continue(a, operand, a->argc, err);
 }
 
 int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, command_print_fn *print, struct err *err)
@@ -331,6 +252,7 @@ int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, command_print_fn *print
 
 		if (target_ref(a->argv[i], ref, err) < 0)
 			return -1;
+		a->ref = ref;
 		if (one(a, ref, &answer, err) < 0) {
 			if (note_failure(a, a->argv[i], answers, err) < 0)
 				return -1;
@@ -340,5 +262,5 @@ int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, command_print_fn *print
 			print(a, answer);
 		json_array_append(answers, answer);
 	}
-	return write_results(a, answers, err);
+	return write_results(a, "results", answers, err);
 }

@@ -1,10 +1,97 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs commands that are declared as one request: see struct command. */
+#include "cli/core/api_request.h"
+
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "cli/core/api_cmd.h"
+
+/* ---- parts of requests ----------------------------------------------------------------------- */
+
+int api_cmd_list(struct api_cmd *a, const char *path, const char *member, json_t **ret,
+		 struct err *err)
+{
+	json_t *items = NULL;
+
+	if (client_list(a->client, path, member, &items, err) < 0)
+		return -1;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): only removals need no answer */
+	*ret = json_pack("{s:o}", member, items);
+	return *ret ? 0 : err_sys(err, ENOMEM, "%s", member);
+}
+
+int api_cmd_put(struct api_cmd *a, json_t *body, const char *name, const char *what,
+		const char *value, struct err *err)
+{
+	if (!value || member_set(body, name, json_string(value)) == 0)
+		return 0;
+	return api_cmd_misuse(a, err, "%s: value is not valid UTF-8", what);
+}
+
+int api_cmd_check_key(struct api_cmd *a, const char *what, const char *key, struct err *err)
+{
+	char ref[TARGET_REF];
+
+	if (!key || target_ref(key, ref, err) < 0 || strcmp(key, ref) != 0)
+		return 0; /* the service checks everything else */
+	return api_cmd_misuse(a, err, "%s: \"%.60s\" cannot be a key: lodge reads it as %s", what,
+			      key, *key == 's' ? "an id" : "the key after the colon");
+}
+
+int api_cmd_count_of(struct api_cmd *a, const char *option, const char *value, uint64_t least,
+		     uint64_t most, uint64_t *ret, struct err *err)
+{
+	if (!value || units_parse_count(option, value, least, most, ret, err) == 0)
+		return 0;
+	a->misused = true;
+	return -1;
+}
+
+int api_cmd_query(char *path, size_t size, const char *name, const char *value, struct err *err)
+{
+	char part[API_PATH];
+	size_t has = strlen(path);
+	int n;
+
+	if (!value)
+		return 0;
+	if (client_path(part, sizeof(part), err, "?%s", value) < 0)
+		return -1;
+	n = snprintf(path + has, size - has, "%c%s=%s", strchr(path, '?') ? '&' : '?', name,
+		     part + 1);
+	if (n < 0 || (size_t)n >= size - has)
+		return err_set(err, ERR_INVALID, "%s: value is too long", name);
+	return 0;
+}
+
+int api_cmd_find_snapshot(struct api_cmd *a, const char *ref, const char *which, json_t **ret,
+			  struct err *err)
+{
+	auto_json json_t *list = NULL;
+	char path[API_PATH];
+	json_t *s, *found = NULL;
+	size_t i;
+
+	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/snapshots", ref) < 0 ||
+	    client_list(a->client, path, "snapshots", &list, err) < 0)
+		return -1;
+	json_array_foreach (list, i, s) {
+		if (which ? member_is(s, "id", which) || member_is(s, "name", which)
+			  : !found || member_number(s, "created_at") >=
+					      member_number(found, "created_at"))
+			found = s;
+	}
+	if (!found && which)
+		return err_set(err, ERR_NOT_FOUND,
+			       "session has no snapshot \"%.64s\" (see lodge snapshots)", which);
+	if (!found)
+		return err_set(err, ERR_NOT_FOUND,
+			       "session has no snapshots (take one: lodge snapshot)");
+	*ret = json_incref(found);
+	return 0;
+}
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
@@ -134,13 +221,9 @@ static int make_path(struct api_cmd *a, const char *first, char path[API_PATH], 
 	struct filling f = { .a = a, .path = path, .err = err };
 	const struct command *cmd = a->cmd;
 
-	if (client_path(path, API_PATH, err, cmd->path, first, a->argc > 1 ? a->argv[1] : "") < 0)
+	if (client_path(path, API_PATH, err, cmd->path, first, a->argc > 1 ? a->argv[1] : "") < 0 ||
+	    api_cmd_query(path, API_PATH, "limit", cmd->paged ? "1000" : NULL, err) < 0)
 		return -1;
-	if (cmd->paged) {
-		size_t n = strlen(path);
-
-		snprintf(path + n, API_PATH - n, "%climit=1000", strchr(path, '?') ? '&' : '?');
-	}
 	return has_body(cmd) ? 0 : cli_option_each(cmd->options, a, fill_option, &f);
 }
 
@@ -150,15 +233,13 @@ static int make_body(struct api_cmd *a, json_t **ret, struct err *err)
 	const struct command *cmd = a->cmd;
 	auto_json json_t *body = NULL;
 
-	if (!has_body(cmd) || !(cmd->operands[0] || cmd->fill ||
-				cli_option_each(cmd->options, NULL, has_field, NULL)))
+	if (!has_body(cmd) ||
+	    !(cmd->operand || cmd->fill || cli_option_each(cmd->options, NULL, has_field, NULL)))
 		return 0;
 	body = json_object();
-	for (int i = 0; i < 2 && cmd->operands[i]; i++)
-		if (api_cmd_put(a, body, cmd->operands[i], cmd->operands[i],
-				i < a->argc ? a->argv[i] : NULL, err) < 0)
-			return -1;
-	if (api_cmd_fill(a, body, err) < 0 || (cmd->fill && cmd->fill(a, body, err) < 0))
+	if ((cmd->operand &&
+	     api_cmd_put(a, body, cmd->operand, cmd->operand, a->argv[0], err) < 0) ||
+	    api_cmd_fill(a, body, err) < 0 || (cmd->fill && cmd->fill(a, body, err) < 0))
 		return -1;
 	*ret = steal_ptr(&body);
 	return 0;
@@ -194,8 +275,7 @@ static int confirm(const struct api_cmd *a, struct err *err)
 								      : cmd->confirm);
 	if (api_cmd_confirm(a, "%s", question ? question : "Continue?"))
 		return 0;
-	return err_set(err, ERR_CONFLICT, "cancelled: %s",
-		       cmd->cancelled ? cmd->cancelled : "nothing was removed");
+	return err_set(err, ERR_CONFLICT, "cancelled: %s", cmd->cancelled);
 }
 
 int api_cmd_request(struct api_cmd *a, struct err *err)

@@ -15,7 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cleanup_fn *current;
 static void *current_arg;
 
-static void fill_signals(sigset_t *set)
+void cleanup_signals(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
@@ -31,7 +31,7 @@ static void *wait_for_signal(void *arg)
 	int signo = 0;
 
 	(void)arg;
-	fill_signals(&set);
+	cleanup_signals(&set);
 	if (sigwait(&set, &signo) != 0)
 		return NULL;
 	/* a request that takes longer may never be answered */
@@ -50,7 +50,7 @@ static int watch(struct err *err)
 
 	if (watching)
 		return 0;
-	fill_signals(&set);
+	cleanup_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	r = pthread_create(&thread, NULL, wait_for_signal, NULL);
 	if (r)
@@ -101,7 +101,7 @@ void cleanup_child(void)
 {
 	sigset_t set;
 
-	fill_signals(&set);
+	cleanup_signals(&set);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_DFL);
 }

@@ -4,7 +4,12 @@
 #ifndef LODGE_CLI_CORE_CLEANUP_H
 #define LODGE_CLI_CORE_CLEANUP_H
 
+#include <signal.h>
+
 #include "base/err.h"
+
+/* SIGINT, SIGQUIT, SIGTERM and SIGHUP. */
+void cleanup_signals(sigset_t *ret);
 
 typedef void cleanup_fn(void *arg);
 

@@ -18,13 +18,13 @@ typedef void command_print_fn(struct api_cmd *a, const json_t *answer);
 
 struct command {
 	const char *name; /* "keys add" */
-	const char *usage; /* what follows the name */
+	const char *usage; /* what follows the name; NULL in a command of several */
 	const char *summary; /* an imperative phrase of at most 60 characters */
+	const struct cli_option *options; /* NULL: only --help */
+	size_t size; /* of its option struct, which begins with struct api_cmd; 0: only that */
 	const char *about; /* paragraphs of --help before the options, and */
 	const char *more; /* behind them; both may be NULL */
-	const struct cli_option *options;
-	size_t size; /* of its option struct, which begins with struct api_cmd; 0: only that */
-	int least, most; /* operands; most < 0: any number */
+	int least, most; /* operands; most < 0: any number, 0: those of the request */
 	int failed, misused; /* exit statuses other than 1 and 2; 0: these */
 	bool stops_at_operand; /* everything from the first operand on belongs to a command */
 	bool keeps_dashes; /* words after -- are no operands, but stay in argv */
@@ -37,7 +37,7 @@ struct command {
 
 	/* The request. Options with a field go to its query (GET, DELETE) or to its body. */
 	const char *method, *path; /* %s of the path are operands */
-	const char *operands[2]; /* members of the body that they fill */
+	const char *operand; /* the member of the body that the only one fills */
 	bool sessions; /* one request for each operand, which is a session */
 	bool each; /* one request for each operand, which is removed */
 	command_fill_fn *fill; /* adds to the body */
@@ -61,10 +61,16 @@ struct command {
 	bool needs_sub;
 };
 
+/* A row of `subs`. */
+#define COMMAND(...) (&(const struct command){ __VA_ARGS__ })
+
 /* The last word of its name. */
 const char *command_verb(const struct command *cmd);
 /* argv[0] is the name of the command. Returns the exit status. */
 int command_main(const struct command *cmd, int argc, char **argv);
+
+/* All of the following; NULL ends them. */
+extern const struct command *const all_commands[];
 
 /* sessions */
 extern const struct command cmd_enter, cmd_new, cmd_ls, cmd_show, cmd_cp, cmd_pause, cmd_unpause,
@@ -77,5 +83,7 @@ extern const struct command cmd_users, cmd_cleanup, cmd_projects, cmd_teams, cmd
 /* the service, and this machine */
 extern const struct command cmd_status, cmd_top, cmd_events, cmd_templates, cmd_keys, cmd_policy,
 	cmd_bench, cmd_login, cmd_run, cmd_template, cmd_doctor, cmd_completion;
+/* a row with a file of its own */
+extern const struct command templates_add;
 
 #endif

@@ -2,6 +2,7 @@
 #include "cli/core/member.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 json_t *member_get(const json_t *j, const char *path)
@@ -59,4 +60,20 @@ int member_set(json_t *j, const char *path, json_t *value)
 		}
 	}
 	return member_set(inner, dot + 1, value);
+}
+
+int member_sort(json_t *array, int (*compare)(const void *, const void *))
+{
+	size_t n = json_array_size(array);
+	auto_free json_t **items = calloc(n + 1, sizeof(json_t *));
+
+	if (!items)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		items[i] = json_incref(json_array_get(array, i));
+	qsort(items, n, sizeof(json_t *), compare);
+	json_array_clear(array);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(array, items[i]);
+	return 0;
 }

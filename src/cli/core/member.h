@@ -19,5 +19,7 @@ bool member_is(const json_t *j, const char *path, const char *text);
 bool member_true(const json_t *j, const char *path);
 /* Sets one, and makes the objects it is in. Takes over value; NULL fails. */
 int member_set(json_t *j, const char *path, json_t *value);
+/* Sorts an array as qsort() does; `compare` gets pointers to values. -1: out of memory. */
+int member_sort(json_t *array, int (*compare)(const void *, const void *));
 
 #endif

@@ -53,6 +53,63 @@ static int match(const struct cli_option *o, void *at, void *arg)
 	return s->found != NULL;
 }
 
+/* ---- help ------------------------------------------------------------------------------------ */
+
+static int format_left(const struct cli_option *o, char left[LEFT])
+{
+	char letter[] = { '-', o->letter, ',', ' ', '\0' };
+
+	return snprintf(left, LEFT, "  %s--%s%s%s", o->letter ? letter : "    ", o->name,
+			o->arg ? " " : "", o->arg ? o->arg : "");
+}
+
+/* Options that every command has are listed by `lodge --help` only. */
+static int measure(const struct cli_option *o, void *at, void *arg)
+{
+	char left[LEFT];
+	int n = format_left(o, left), *width = arg;
+
+	(void)at;
+	if (!o->shared && n > *width && n <= LEFT_MAX)
+		*width = n;
+	return 0;
+}
+
+static void print_rows(const struct cli_option *table, int width)
+{
+	char left[LEFT];
+
+	for (const struct cli_option *o = table; o->name; o++) {
+		if (o->kind == CLI_HEADING)
+			printf("%s%s\n", o == table ? "" : "\n", o->name);
+		else if (o->kind == CLI_GROUP)
+			print_rows(o->group, width);
+		else if (o->shared)
+			continue;
+		else if (format_left(o, left) <= width)
+			printf("%-*s  %s\n", width, left, o->help);
+		else
+			printf("%s\n%*s  %s\n", left, width, "", o->help);
+	}
+}
+
+static void print_help(const struct command *cmd)
+{
+	int width = 0;
+
+	printf("%c%s.\n\nUsage: lodge %s%s%s\n", toupper(cmd->summary[0]), cmd->summary + 1,
+	       cmd->name, *cmd->usage ? " " : "", cmd->usage);
+	if (cmd->about)
+		printf("\n%s", cmd->about);
+	cli_option_each(cmd->options, NULL, measure, &width);
+	if (width) {
+		puts(cmd->options->kind == CLI_HEADING ? "" : "\nOptions");
+		print_rows(cmd->options, width);
+	}
+	if (cmd->more)
+		printf("\n%s", cmd->more);
+}
+
 /* ---- parsing --------------------------------------------------------------------------------- */
 
 struct parse {
@@ -63,31 +120,26 @@ struct parse {
 	struct err *err;
 };
 
-static int store(const struct cli_option *o, void *at, const char *shown, const char *value,
-		 struct err *err)
-{
-	if (o->kind == CLI_SET)
-		return o->set(at, shown, value, err);
-	if (o->kind == CLI_FLAG) {
-		*(bool *)at = true; /* NOLINT(clang-analyzer-core.NullDereference): never NULL */
-		return 0;
-	}
-	*(const char **)at = value; /* NOLINT(clang-analyzer-core.NullDereference): likewise */
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every other kind has a value */
-	return *value || o->kind == CLI_ANY
-		       ? 0
-		       : err_set(err, ERR_INVALID, "%s: %s must not be empty", shown, o->arg);
-}
-
 static int set(struct parse *p, const struct search *s, const char *shown, const char *value)
 {
-	if (s->found->arg && !value) {
+	const struct cli_option *o = s->found;
+
+	if (o->arg && !value) {
 		if (p->at + 1 >= p->argc)
-			return err_set(p->err, ERR_INVALID, "%s: %s is missing", shown,
-				       s->found->arg);
+			return err_set(p->err, ERR_INVALID, "%s: %s is missing", shown, o->arg);
 		value = p->argv[++p->at];
 	}
-	return store(s->found, s->at, shown, value, p->err);
+	if (o->kind == CLI_SET)
+		return o->set(s->at, shown, value, p->err);
+	if (o->kind == CLI_FLAG) {
+		*(bool *)s->at = true; /* NOLINT(clang-analyzer-core.NullDereference): never NULL */
+		return 0;
+	}
+	*(const char **)s->at = value; /* NOLINT(clang-analyzer-core.NullDereference): likewise */
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every other kind has a value */
+	if (*value || o->kind == CLI_ANY)
+		return 0;
+	return err_set(p->err, ERR_INVALID, "%s: %s must not be empty", shown, o->arg);
 }
 
 static int parse_long(struct parse *p, const char *word)
@@ -123,13 +175,14 @@ static int parse_short(struct parse *p, const char *letters)
 	return 0;
 }
 
-static int parse_word(struct parse *p, bool *help)
+/* 1: --help. */
+static int parse_word(struct parse *p)
 {
 	const char *word = p->argv[p->at];
 
 	if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
-		*help = true;
-		return 0;
+		print_help(p->cmd);
+		return 1;
 	}
 	return word[1] == '-' ? parse_long(p, word + 2) : parse_short(p, word + 1);
 }
@@ -140,25 +193,19 @@ int cli_option_parse(const struct command *cmd, int argc, char **argv, void *opt
 	struct parse p = {
 		.cmd = cmd, .argc = argc, .at = 1, .argv = argv, .opts = opts, .err = err
 	};
-	int noperands = 0;
-	bool help = false;
+	int noperands = 0, r;
 
 	/* Operands gather at the front; the two parts change places at the end. */
 	for (; p.at < argc; p.at++) {
 		char *word = argv[p.at];
+		bool operand = word[0] != '-' || !word[1];
 
-		if (!strcmp(word, "--") || (cmd->stops_at_operand && (word[0] != '-' || !word[1])))
+		if (!strcmp(word, "--") || (cmd->stops_at_operand && operand))
 			break;
-		if (word[0] != '-' || !word[1]) {
+		if (operand)
 			argv[1 + noperands++] = word;
-			continue;
-		}
-		if (parse_word(&p, &help) < 0)
-			return -1;
-		if (help) {
-			cli_option_help(cmd);
-			return 1;
-		}
+		else if ((r = parse_word(&p)) != 0)
+			return r;
 	}
 	if (p.at < argc && !strcmp(argv[p.at], "--"))
 		p.at++;
@@ -167,103 +214,22 @@ int cli_option_parse(const struct command *cmd, int argc, char **argv, void *opt
 	return 0;
 }
 
-/* ---- help ------------------------------------------------------------------------------------ */
-
-static int format_left(const struct cli_option *o, char left[LEFT])
-{
-	char letter[] = { '-', o->letter, ',', ' ', '\0' };
-
-	return snprintf(left, LEFT, "  %s--%s%s%s", o->letter ? letter : "    ", o->name,
-			o->arg ? " " : "", o->arg ? o->arg : "");
-}
-
-struct columns {
-	int width;
-	bool shared;
-};
-
-static int measure(const struct cli_option *o, void *at, void *arg)
-{
-	struct columns *c = arg;
-	char left[LEFT];
-	int n = format_left(o, left);
-
-	(void)at;
-	if (o->shared == c->shared && n > c->width && n <= LEFT_MAX)
-		c->width = n;
-	return 0;
-}
-
-static void print_rows(const struct cli_option *table, const struct columns *c)
-{
-	char left[LEFT];
-
-	for (const struct cli_option *o = table; o->name; o++) {
-		if (o->kind == CLI_HEADING)
-			printf("%s%s\n", o == table ? "" : "\n", o->name);
-		else if (o->kind == CLI_GROUP)
-			print_rows(o->group, c);
-		else if (o->shared != c->shared)
-			continue;
-		else if (format_left(o, left) <= c->width)
-			printf("%-*s  %s\n", c->width, left, o->help);
-		else
-			printf("%s\n%*s  %s\n", left, c->width, "", o->help);
-	}
-}
-
-void cli_option_print(const struct cli_option *table, bool shared)
-{
-	struct columns c = { .shared = shared };
-
-	cli_option_each(table, NULL, measure, &c);
-	print_rows(table, &c);
-}
-
-static int is_listed(const struct cli_option *o, void *at, void *arg)
-{
-	(void)at;
-	(void)arg;
-	return !o->shared;
-}
-
-void cli_option_help(const struct command *cmd)
-{
-	printf("%c%s.\n\nUsage: lodge %s%s%s\n", toupper(cmd->summary[0]), cmd->summary + 1,
-	       cmd->name, *cmd->usage ? " " : "", cmd->usage);
-	if (cmd->about)
-		printf("\n%s", cmd->about);
-	if (cli_option_each(cmd->options, NULL, is_listed, NULL)) {
-		puts(cmd->options->kind == CLI_HEADING ? "" : "\nOptions");
-		cli_option_print(cmd->options, false);
-	}
-	if (cmd->more)
-		printf("\n%s", cmd->more);
-}
-
 /* ---- failures -------------------------------------------------------------------------------- */
-
-/* The service's sentence names HTTP headers, which a user of lodge does not write. */
-static bool advise_key(const struct err *err, const char *clean)
-{
-	static const char *const none[] = { "a key is needed", "missing API key" };
-
-	if (err->sys != EKEYREJECTED)
-		return false;
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-		if (strncmp(err->msg, none[i], strlen(none[i])) == 0)
-			clean = "missing API key";
-	fprintf(stderr, "lodge: %s (use `lodge login`, --key-file or LODGE_API_KEY)\n", clean);
-	return true;
-}
 
 int cli_option_fail(int status, const struct err *err)
 {
 	char clean[2 * sizeof(err->msg)]; /* the message may quote a guest */
+	const char *text = human_clean(err->msg, clean, sizeof(clean)), *advice = "";
 
-	human_clean(err->msg, clean, sizeof(clean));
-	if (!advise_key(err, clean))
-		fprintf(stderr, "lodge: %s\n", clean);
+	if (err->sys == EKEYREJECTED) {
+		/* the service's sentence names HTTP headers, which a user of lodge does not write
+		 */
+		if (strncmp(text, "a key is needed", 15) == 0 ||
+		    strncmp(text, "missing API key", 15) == 0)
+			text = "missing API key";
+		advice = " (use `lodge login`, --key-file or LODGE_API_KEY)";
+	}
+	fprintf(stderr, "lodge: %s%s\n", text, advice);
 	return status;
 }
 

@@ -20,7 +20,7 @@ enum {
 	CLI_EXIT_UNREAD = 128 + 13, /* as if killed by SIGPIPE */
 };
 
-/* at: the address in the option struct. value: NULL if the option takes none. */
+/* at: the address in the option struct. value: NULL if the option takes none. Returns 0 or -1. */
 typedef int cli_option_fn(void *at, const char *name, const char *value, struct err *err);
 
 enum cli_option_kind {
@@ -72,9 +72,6 @@ const char *cli_option_text(const struct cli_option *o, const void *at);
  * -1: err. */
 int cli_option_parse(const struct command *cmd, int argc, char **argv, void *opts, int *first,
 		     struct err *err);
-void cli_option_help(const struct command *cmd);
-/* The rows of a table, aligned, as --help shows them. */
-void cli_option_print(const struct cli_option *table, bool shared);
 
 /* "lodge: message" on stderr, one line, with what can be done about it; returns status. */
 int cli_option_fail(int status, const struct err *err);

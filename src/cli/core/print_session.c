@@ -9,9 +9,7 @@
 
 const char *print_state(const json_t *session)
 {
-	if (member_true(session, "paused"))
-		return "paused";
-	return member_text(session, "state");
+	return member_true(session, "paused") ? "paused" : member_text(session, "state");
 }
 
 enum tint print_state_tint(const json_t *session)
@@ -31,10 +29,7 @@ char *print_name(const json_t *session, char *buf, size_t size)
 {
 	const char *key = member_text(session, "key"), *id = member_text(session, "id");
 
-	if (*key)
-		snprintf(buf, size, "%s (%s)", key, id);
-	else
-		snprintf(buf, size, "%s", id);
+	snprintf(buf, size, "%s%s%s%s", key, *key ? " (" : "", id, *key ? ")" : "");
 	return buf;
 }
 
@@ -49,9 +44,8 @@ char *print_cause(const json_t *cause, char *buf, size_t size)
 		return buf;
 	if (at >= 0)
 		human_span(clock_wall_ms() - at, ago);
-	snprintf(buf, size, "%s%s%s%s%s%s%s", member_text(cause, "code"), *actor ? " by " : "",
-		 actor, *ago ? ", " : "", ago, *ago ? " ago" : "", *text ? ": " : "");
-	strncat(buf, text, size - strlen(buf) - 1);
+	snprintf(buf, size, "%s%s%s%s%s%s%s%s", member_text(cause, "code"), *actor ? " by " : "",
+		 actor, *ago ? ", " : "", ago, *ago ? " ago" : "", *text ? ": " : "", text);
 	return buf;
 }
 
@@ -67,8 +61,6 @@ char *print_when(int64_t ms, char *buf, size_t size)
 	snprintf(buf, size, away < 0 ? "%s (%s ago)" : "%s (in %s)", human_when(ms, when), span);
 	return buf;
 }
-
-/* ---- fields ---------------------------------------------------------------------------------- */
 
 const char *print_key(const json_t *session)
 {
@@ -91,8 +83,6 @@ const char *field_state(const json_t *record, const char *path, char buf[FIELD_T
 	return print_state(record);
 }
 
-/* ---- commands -------------------------------------------------------------------------------- */
-
 static const char *exec_state(const json_t *e, const char *path, char buf[FIELD_TEXT])
 {
 	int64_t code = member_number(e, "exit_code"), signal = member_number(e, "signal");
@@ -112,17 +102,9 @@ static const char *exec_state(const json_t *e, const char *path, char buf[FIELD_
 
 static const char *exec_command(const json_t *e, const char *path, char buf[FIELD_TEXT])
 {
-	const json_t *command = json_object_get(e, path), *word;
-	size_t i;
+	const char *script = json_string_value(member_get(e, path));
 
-	if (json_is_string(command))
-		return json_string_value(command);
-	*buf = '\0';
-	json_array_foreach (command, i, word) {
-		snprintf(buf + strlen(buf), FIELD_TEXT - strlen(buf), "%s%s", i ? " " : "",
-			 member_text(word, ""));
-	}
-	return buf;
+	return script ? script : field_words(e, path, buf);
 }
 
 const struct field print_exec_fields[] = {

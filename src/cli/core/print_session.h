@@ -7,7 +7,6 @@
 
 #include "cli/core/field.h"
 #include "cli/core/human.h"
-#include "cli/core/text_table.h"
 
 /* What print_state() returns. */
 #define SESSION_STATES                                                                             \
@@ -15,7 +14,7 @@
 	"destroying"
 /* "active", "paused", "hibernated" ... */
 const char *print_state(const json_t *session);
-field_fn field_state, field_key;
+extern field_fn field_state, field_key;
 enum tint print_state_tint(const json_t *session);
 /* "key (id)", or the id alone. Returns buf. */
 char *print_name(const json_t *session, char *buf, size_t size);

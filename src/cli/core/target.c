@@ -11,38 +11,29 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/auto.h"
+#include "base/file_io.h"
 
-enum { DIRS = 2 };
+DEFINE_AUTO(FILE *, fclose);
+
+enum { DIRS = 2, FILE_SIZE = 64 << 10, KEY_SIZE = 4096 };
 
 static struct {
 	const char *url, *key_file;
 } given; /* on the command line */
 
-static int set_text(const char **field, const char *name, const char *value, struct err *err)
+int target_set(void *at, const char *name, const char *value, struct err *err)
 {
-	*field = value;
+	(void)at;
+	*(strcmp(name, "--url") == 0 ? &given.url : &given.key_file) = value;
 	return *value ? 0 : err_set(err, ERR_INVALID, "%s: value must not be empty", name);
 }
 
-int target_set_url(void *at, const char *name, const char *value, struct err *err)
-{
-	(void)at;
-	return set_text(&given.url, name, value, err);
-}
-
-int target_set_key_file(void *at, const char *name, const char *value, struct err *err)
-{
-	(void)at;
-	return set_text(&given.key_file, name, value, err);
-}
-
 const struct cli_option target_options[] = {
-	{ "url", 0, "URL", CLI_SET, 0, "service to use (LODGE_URL)", .set = target_set_url,
+	{ "url", 0, "URL", CLI_SET, 0, "service to use (LODGE_URL)", .set = target_set,
 	  .shared = true },
 	{ "key-file", 0, "FILE", CLI_SET, 0, "file with the API key (LODGE_API_KEY)",
-	  .set = target_set_key_file, .shared = true },
+	  .set = target_set, .shared = true },
 	{ NULL },
 };
 
@@ -53,6 +44,126 @@ void target_fini(struct target *w)
 	free(w->url);
 	free(w->key);
 	*w = (struct target){ 0 };
+}
+
+/* ---- the configuration file: lines `url = ...`, `key = ...`, `key_file = ...` ---------------- */
+
+int target_config(char ret[TARGET_PATH], struct err *err)
+{
+	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	int n;
+
+	if (base && base[0] == '/')
+		n = snprintf(ret, TARGET_PATH, "%s/lodge/config", base);
+	else if (home && home[0] == '/')
+		n = snprintf(ret, TARGET_PATH, "%s/.config/lodge/config", home);
+	else
+		return err_set(err, ERR_NOT_FOUND,
+			       "cannot find the configuration: HOME is not set");
+	return n < TARGET_PATH ? 0 : err_set(err, ERR_INVALID, "HOME: path is too long");
+}
+
+static char *trim(char *s)
+{
+	char *end;
+
+	s += strspn(s, " \t\r\n");
+	end = s + strlen(s);
+	while (end > s && strchr(" \t\r\n", end[-1]))
+		*--end = '\0';
+	return s;
+}
+
+static int replace(char **field, const char *value, struct err *err)
+{
+	free(*field);
+	*field = strdup(value);
+	return *field ? 0 : err_sys(err, ENOMEM, "configuration");
+}
+
+/* The first line of a file, trimmed. */
+static int read_key(int fd, const char *path, char **ret, struct err *err)
+{
+	char buf[KEY_SIZE], *key;
+	ssize_t n = file_read_fd(fd, buf, sizeof(buf));
+	int r;
+
+	if (n < 0)
+		return err_sys(err, (int)-n, "%s", path);
+	key = trim(buf);
+	key[strcspn(key, "\r\n")] = '\0';
+	if (!*key)
+		return err_set(err, ERR_INVALID, "%s: contains no key", path);
+	r = replace(ret, key, err);
+	explicit_bzero(buf, sizeof(buf));
+	return r;
+}
+
+static int read_key_file(const char *path, char **ret, struct err *err)
+{
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	return fd < 0 ? err_sys(err, errno, "%s", path) : read_key(fd, path, ret, err);
+}
+
+static int parse_line(char *line, struct target *w, bool *ret_has_key, struct err *err)
+{
+	char *name = trim(line), *eq = strchr(name, '='), *value;
+
+	if (!*name || *name == '#')
+		return 0;
+	if (!eq)
+		return err_set(err, ERR_INVALID, "expected NAME = VALUE");
+	*eq = '\0';
+	name = trim(name);
+	value = trim(eq + 1);
+	if (!*value)
+		return err_set(err, ERR_INVALID, "%.40s: value must not be empty", name);
+	if (strcmp(name, "url") == 0)
+		return replace(&w->url, value, err);
+	if (strcmp(name, "key") == 0) {
+		*ret_has_key = true;
+		return replace(&w->key, value, err);
+	}
+	if (strcmp(name, "key_file") == 0) {
+		free(w->key);
+		w->key = NULL;
+		return read_key_file(value, &w->key, err);
+	}
+	return err_set(err, ERR_INVALID, "unknown setting \"%.40s\"; use url, key or key_file",
+		       name);
+}
+
+static void warn_readable(FILE *f, const char *path)
+{
+	struct stat st;
+
+	if (fstat(fileno(f), &st) == 0 && (st.st_mode & 077))
+		fprintf(stderr,
+			"lodge: warning: %s contains a key and is readable by others (chmod 600)\n",
+			path);
+}
+
+/* A file that does not exist is empty. */
+static int read_config(const char *path, struct target *ret, struct err *err)
+{
+	auto_call(fclose) FILE *f = fopen(path, "re");
+	char line[FILE_SIZE];
+	bool has_key = false;
+	int number = 0;
+
+	if (!f)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : err_sys(err, errno, "%s", path);
+	while (fgets(line, sizeof(line), f)) {
+		number++;
+		if (parse_line(line, ret, &has_key, err) < 0)
+			return err_ctx(err, "%s:%d", path, number);
+	}
+	if (ferror(f))
+		return err_sys(err, EIO, "%s", path);
+	if (has_key)
+		warn_readable(f, path);
+	return 0;
 }
 
 /* ---- the socket of this machine -------------------------------------------------------------- */
@@ -151,89 +262,61 @@ static int read_admin_key(const char *url, char **ret, struct err *err)
 			       "%.100s: ignored, because its owner is not the owner of the "
 			       "socket; use LODGE_API_KEY or --key-file",
 			       path);
-	if (target_key_in(fd, path, ret, err) == 0)
+	if (read_key(fd, path, ret, err) == 0)
 		return 0;
 	return err_ctx(err, "cannot read the API key (set LODGE_API_KEY or --key-file)");
 }
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-static int copy(char **ret, const char *value, struct err *err)
-{
-	*ret = strdup(value);
-	return *ret ? 0 : err_sys(err, ENOMEM, "url");
-}
-
 /* A key in the file is sent only to the url in the file, or to the local socket if it has none. */
 static int find_url(struct target *w, struct err *err)
 {
 	const char *url = given.url ? given.url : getenv("LODGE_URL");
+	auto_fini(target_fini) struct target file = { 0 };
+	bool chosen = url && *url;
 	char path[TARGET_PATH];
-	struct target file = { 0 };
 	struct err ignored;
-	int r = 0;
 
-	if (target_config(path, &ignored) == 0)
-		r = target_read(path, &file, err);
-	if (r < 0 && !(url && *url)) {
-		target_fini(&file);
+	if (target_config(path, &ignored) == 0 && read_config(path, &file, err) < 0 && !chosen)
 		return -1;
-	}
-	if (url && *url)
-		r = copy(&w->url, url, err);
-	else if (file.url)
-		r = copy(&w->url, file.url, err);
-	else
-		r = find_socket(&w->url, err);
-	if (r == 0 && file.key && (file.url ? !strcmp(file.url, w->url) : !(url && *url)))
+	if (!chosen)
+		url = file.url;
+	if ((url ? replace(&w->url, url, err) : find_socket(&w->url, err)) < 0)
+		return -1;
+	if (file.key && (file.url ? !strcmp(file.url, w->url) : !chosen))
 		w->key = steal_ptr(&file.key);
-	target_fini(&file);
-	return r;
+	return 0;
 }
 
 static int find_key(struct target *w, struct err *err)
 {
 	const char *env = getenv("LODGE_API_KEY");
-	char *key = NULL;
 
-	if (given.key_file) {
-		if (target_key_of(given.key_file, &key, err) < 0)
-			return -1;
-	} else if (env && *env) {
-		if (copy(&key, env, err) < 0)
-			return -1;
-	} else if (w->key || strncmp(w->url, "unix:", 5) != 0) {
+	if (given.key_file)
+		return read_key_file(given.key_file, &w->key, err);
+	if (env && *env)
+		return replace(&w->key, env, err);
+	if (w->key || strncmp(w->url, "unix:", 5) != 0)
 		return 0;
-	} else {
-		return read_admin_key(w->url, &w->key, err);
-	}
-	free(w->key);
-	w->key = key;
-	return 0;
+	return read_admin_key(w->url, &w->key, err);
 }
 
 int target_find(struct target *ret, struct err *err)
 {
-	struct target w = { 0 };
+	auto_fini(target_fini) struct target w = { 0 };
 
-	if (find_url(&w, err) < 0 || find_key(&w, err) < 0) {
-		target_fini(&w);
+	if (find_url(&w, err) < 0 || find_key(&w, err) < 0)
 		return -1;
-	}
-	*ret = w;
+	*ret = steal_struct(&w);
 	return 0;
 }
 
 int target_client(struct client **ret, struct err *err)
 {
-	struct target w = { 0 };
-	int r;
+	auto_fini(target_fini) struct target w = { 0 };
 
-	if (target_find(&w, err) < 0)
-		return -1;
-	r = client_new(w.url, w.key, ret, err);
-	target_fini(&w);
-	return r;
+	return target_find(&w, err) < 0 ? -1 : client_new(w.url, w.key, ret, err);
 }
 
 /* ---- sessions -------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 /* --url and --key-file, which come before everything else. A process has one command line, so they
  * are stored here and not in the option struct. */
 extern const struct cli_option target_options[];
-cli_option_fn target_set_url, target_set_key_file;
+extern cli_option_fn target_set;
 
 /* Connects to --url, else LODGE_URL, else the url of the file target_config() names, else the
  * socket of this machine. */
@@ -34,10 +34,5 @@ void target_fini(struct target *w);
 /* ${XDG_CONFIG_HOME:-~/.config}/lodge/config */
 enum { TARGET_PATH = 4096 };
 int target_config(char ret[TARGET_PATH], struct err *err);
-/* Reads that file; one that does not exist is empty. */
-int target_read(const char *path, struct target *ret, struct err *err);
-/* The first line of a file, trimmed. */
-int target_key_of(const char *path, char **ret, struct err *err);
-int target_key_in(int fd, const char *path, char **ret, struct err *err);
 
 #endif

@@ -82,22 +82,21 @@ static bool is_shell(const json_t *x)
 }
 
 /* The newest shell with a terminal: only that can be resized. */
-static int find_shell(struct api_cmd *a, struct exec_job *j, char ret[JOB_ID], struct err *err)
+static int find_shell(struct exec_job *j, struct err *err)
 {
 	auto_json json_t *all = NULL;
+	struct exec_job shell = *j;
 	json_t *x;
-	char path[JOB_PATH];
 	size_t i;
 
-	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/execs", j->ref) < 0 ||
-	    client_list(a->client, path, "execs", &all, err) < 0)
+	if (exec_job_list(j, &all, err) < 0)
 		return -1;
 	json_array_foreach (all, i, x) {
 		if (!is_shell(x))
 			continue;
-		snprintf(j->id, sizeof(j->id), "%s", member_text(x, "exec_id"));
-		if (exec_job_resize(j))
-			memcpy(ret, j->id, JOB_ID);
+		snprintf(shell.id, sizeof(shell.id), "%s", member_text(x, "exec_id"));
+		if (exec_job_resize(&shell))
+			*j = shell;
 	}
 	return 0;
 }
@@ -108,10 +107,10 @@ static int start_command(struct api_cmd *a, struct exec_job *j, char **words, st
 
 	if (!body)
 		return err_sys(err, ENOMEM, "command");
-	if (api_cmd_put(a, body, "cwd", "--workdir", ((struct enter_opts *)a)->workdir, err) < 0)
+	if (api_cmd_put(a, body, "cwd", "--workdir", ((struct enter_opts *)a)->workdir, err) < 0 ||
+	    exec_job_put_words(a, body, words, err) < 0)
 		return -1;
-	return exec_job_put_words(a, body, words, err) < 0 ? -1
-							   : exec_job_start(j, body, NULL, err);
+	return exec_job_start(j, body, NULL, err);
 }
 
 /* Chooses the command to connect to: COMMAND, a running shell, or a new one. */
@@ -119,29 +118,25 @@ static int choose_command(struct api_cmd *a, struct tty_session *s, char **words
 			  char query[API_PATH], struct err *err)
 {
 	const struct enter_opts *o = (struct enter_opts *)a;
-	struct exec_job j = { .client = a->client };
 
-	snprintf(j.ref, sizeof(j.ref), "%s", s->ref);
 	if (words) {
-		if (start_command(a, &j, words, err) < 0)
-			return -1;
-		memcpy(s->id, j.id, sizeof(s->id));
 		s->from_start = true;
-		return 0;
+		return start_command(a, s->job, words, err);
 	}
 	if (o->workdir) {
 		s->query = query;
 		return client_path(query, API_PATH, err, "&cwd=%s", o->workdir);
 	}
-	return o->fresh ? 0 : find_shell(a, &j, s->id, err);
+	return o->fresh ? 0 : find_shell(s->job, err);
 }
 
-static void print_keys(const struct api_cmd *a, const struct tty_session *s, bool back,
-		       const char *outcome)
+static void print_keys(const struct api_cmd *a, const struct tty_session *s, bool back)
 {
+	const char *outcome = client_ws_header(s->ws, "Lodge-Outcome") ?: "";
+
 	if (a->quiet)
 		return;
-	print_outcome(a, s->ref, outcome, strcmp(outcome, "replaced") == 0, "");
+	print_outcome(a, s->job->ref, outcome, strcmp(outcome, "replaced") == 0, "");
 	if (isatty(STDIN_FILENO) && !s->no_keys)
 		fprintf(stderr, "lodge: %s" TTY_DETACH_KEYS " detaches and leaves it running\n",
 			back ? "reconnected to the shell; " : "");
@@ -149,37 +144,31 @@ static void print_keys(const struct api_cmd *a, const struct tty_session *s, boo
 
 static int run(struct api_cmd *a, struct err *err)
 {
-	char ref[TARGET_REF], query[API_PATH], outcome[32];
+	struct exec_job j = { .client = a->client };
 	auto_fini(tty_session_fini) struct tty_session s = {
-		.client = a->client,
-		.ref = ref,
-		.no_keys = ((struct enter_opts *)a)->no_keys,
-		.signals = -1
+		.job = &j, .no_keys = ((struct enter_opts *)a)->no_keys
 	};
-	enum tty_end end = TTY_EXIT;
+	char query[API_PATH];
 	bool back;
 	char **words = a->argv[a->argc] ? a->argv + a->argc + 1 : NULL; /* after -- */
-	int status = 0;
+	int status;
 
 	words = words && *words ? words : NULL;
-	if (target_ref(a->argc ? a->argv[0] : own_name(), ref, err) < 0 ||
-	    get_session(a, ref, err) < 0 || choose_command(a, &s, words, query, err) < 0)
+	if (target_ref(a->argc ? a->argv[0] : own_name(), j.ref, err) < 0 ||
+	    get_session(a, j.ref, err) < 0 || choose_command(a, &s, words, query, err) < 0)
 		return -1;
-	back = *s.id && !words;
-	if (tty_session_open(&s, outcome, err) < 0)
+	back = *j.id && !words;
+	if (tty_session_open(&s, err) < 0)
 		return -1;
-	print_keys(a, &s, back, outcome);
-	if (tty_session_run(&s, &end, &status, err) < 0)
-		return -1;
-	if (end != TTY_EXIT)
+	print_keys(a, &s, back);
+	status = tty_session_run(&s, err);
+	if (s.detached)
 		fprintf(stderr,
 			"\r\nlodge: detached; it keeps running (reconnect: lodge %s %s%s%s)\n",
-			words ? "attach" : "enter", ref + (ref[0] == 'k' ? 4 : 0), words ? " " : "",
-			words ? s.id : "");
+			words ? "attach" : "enter", j.ref + (j.ref[0] == 'k' ? 4 : 0),
+			words ? " " : "", words ? j.id : "");
 	return status;
 }
-
-/* ---- the command line ------------------------------------------------------------------------ */
 
 static const struct cli_option options[] = {
 	CLI_SECTION("Shell"),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the output of a command, every byte exactly once: as a stream, and by offsets after that
- * breaks. */
+#include "cli/exec/exec_job_output.h"
+
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,13 +14,8 @@
 #include "base/base64.h"
 #include "base/file_io.h"
 #include "base/vec.h"
-#include "cli/exec/exec_job.h"
-#include "cli/core/options.h"
-#include "cli/core/retry.h"
 
 enum { WAIT_MS = 30000, RANDOM = 18, KEY_LENGTH = BASE64_ENCODED(RANDOM) };
-
-DEFINE_AUTO(struct client_stream *, client_close);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -80,18 +76,11 @@ static int emit(struct exec_job *j, int which, uint64_t at, const json_t *text, 
 
 /* ---- by offsets ------------------------------------------------------------------------------ */
 
-static uint64_t number(const json_t *o, const char *name)
-{
-	json_int_t n = json_integer_value(json_object_get(o, name));
-
-	return n > 0 ? (uint64_t)n : 0;
-}
-
 /* Output at the offset was discarded: continue with the oldest that is kept. */
 static int skip_discarded(struct exec_job *j, const json_t *answer, struct err *err)
 {
-	const json_t *d = json_object_get(json_object_get(answer, "error"), "details");
-	uint64_t out = number(d, "stdout_offset"), error = number(d, "stderr_offset");
+	uint64_t out = exec_job_number(answer, "error.details.stdout_offset");
+	uint64_t error = exec_job_number(answer, "error.details.stderr_offset");
 
 	if (out <= j->at[JOB_OUT] && error <= j->at[JOB_ERR])
 		return client_failed(j->client, 416, answer, err);
@@ -107,14 +96,17 @@ static int skip_discarded(struct exec_job *j, const json_t *answer, struct err *
 static int read_more(struct exec_job *j, int wait_ms, bool *ret_any, struct err *err)
 {
 	auto_json json_t *answer = NULL;
-	char tail[160], path[JOB_PATH];
+	char out[24], error[24], ms[16], path[API_PATH];
 	uint64_t was = j->at[JOB_OUT] + j->at[JOB_ERR];
 	int status;
 
-	snprintf(tail, sizeof(tail),
-		 "/output?encoding=base64&stdout_offset=%llu&stderr_offset=%llu&wait_ms=%d",
-		 (unsigned long long)j->at[JOB_OUT], (unsigned long long)j->at[JOB_ERR], wait_ms);
-	if (exec_job_path(j, tail, path, err) < 0 ||
+	snprintf(out, sizeof(out), "%" PRIu64, j->at[JOB_OUT]);
+	snprintf(error, sizeof(error), "%" PRIu64, j->at[JOB_ERR]);
+	snprintf(ms, sizeof(ms), "%d", wait_ms);
+	if (client_path(path, sizeof(path), err,
+			JOB_URL
+			"/output?encoding=base64&stdout_offset=%s&stderr_offset=%s&wait_ms=%s",
+			j->ref, j->id, out, error, ms) < 0 ||
 	    client_ask(j->client, "GET", path, NULL, &status, &answer, err) < 0)
 		return -1;
 	if (status == 416)
@@ -129,9 +121,9 @@ static int read_more(struct exec_job *j, int wait_ms, bool *ret_any, struct err 
 }
 
 /* Waits before a retry. -1: the error is permanent. */
-static int wait_to_retry(struct retry *again, struct err *err)
+static int wait_to_retry(struct exec_job *j, struct err *err)
 {
-	int ms = retry_is_worth(err) ? retry_pause(again, err) : -1;
+	int ms = retry_is_worth(err) ? retry_pause(&j->retry, err) : -1;
 
 	if (ms < 0)
 		return -1;
@@ -139,17 +131,16 @@ static int wait_to_retry(struct retry *again, struct err *err)
 	return 0;
 }
 
-static int get_end(struct exec_job *j, struct retry *again, struct err *err)
+static int get_end(struct exec_job *j, struct err *err)
 {
-	while (exec_job_get(j, &j->end, err) < 0) {
-		if (wait_to_retry(again, err) < 0)
+	while (exec_job_get(j, &j->end, err) < 0)
+		if (wait_to_retry(j, err) < 0)
 			return -1;
-	}
-	retry_over(again);
+	retry_over(&j->retry);
 	return 0;
 }
 
-static int follow(struct exec_job *j, bool wait, struct retry *again, struct err *err)
+int exec_job_follow(struct exec_job *j, bool wait, struct err *err)
 {
 	bool any = true;
 	int n;
@@ -157,20 +148,13 @@ static int follow(struct exec_job *j, bool wait, struct retry *again, struct err
 	while (wait || any) {
 		n = read_more(j, wait ? WAIT_MS : 0, &any, err);
 		if (n > 0)
-			return get_end(j, again, err);
+			return get_end(j, err);
 		if (n == 0)
-			retry_over(again);
-		else if (wait_to_retry(again, err) < 0)
+			retry_over(&j->retry);
+		else if (wait_to_retry(j, err) < 0)
 			return -1;
 	}
 	return 0;
-}
-
-int exec_job_follow(struct exec_job *j, bool wait, struct err *err)
-{
-	struct retry again = { 0 };
-
-	return follow(j, wait, &again, err);
 }
 
 /* ---- as a stream ----------------------------------------------------------------------------- */
@@ -178,14 +162,13 @@ int exec_job_follow(struct exec_job *j, bool wait, struct err *err)
 /* 1: the command has ended. */
 static int handle_frame(struct exec_job *j, json_t *frame, struct err *err)
 {
-	const char *event = json_string_value(json_object_get(frame, "event")) ?: "";
 	const json_t *data = json_object_get(frame, "data");
 
-	if (strcmp(event, "stdout") == 0)
-		return emit(j, JOB_OUT, number(frame, "offset"), data, err);
-	if (strcmp(event, "stderr") == 0)
-		return emit(j, JOB_ERR, number(frame, "offset"), data, err);
-	if (strcmp(event, "exit") != 0)
+	if (member_is(frame, "event", "stdout"))
+		return emit(j, JOB_OUT, exec_job_number(frame, "offset"), data, err);
+	if (member_is(frame, "event", "stderr"))
+		return emit(j, JOB_ERR, exec_job_number(frame, "offset"), data, err);
+	if (!member_is(frame, "event", "exit"))
 		return 0;
 	json_object_del(frame, "event");
 	j->end = json_incref(frame);
@@ -257,10 +240,10 @@ static int put_idempotency_key(json_t *body, struct err *err)
 
 /* Retries after a broken connection, because the command may have started. Fails at once if there
  * is no service, or if it has no capacity. */
-static int open_stream(struct exec_job *j, const json_t *body, struct retry *again,
-		       struct client_stream **ret, struct err *err)
+static int open_stream(struct exec_job *j, const json_t *body, struct client_stream **ret,
+		       struct err *err)
 {
-	char path[JOB_PATH];
+	char path[API_PATH];
 	struct client_request rq = {
 		.method = "POST", .path = path, .accept = "application/x-ndjson", .body = body
 	};
@@ -268,41 +251,31 @@ static int open_stream(struct exec_job *j, const json_t *body, struct retry *aga
 	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/exec", j->ref) < 0)
 		return -1;
 	while (client_open(j->client, &rq, ret, err) < 0) {
-		if ((!err->sys || err->sys == ECONNREFUSED) && !again->since_ms)
-			return -1;
-		if (wait_to_retry(again, err) < 0)
+		if (((!err->sys || err->sys == ECONNREFUSED) && !j->retry.since_ms) ||
+		    wait_to_retry(j, err) < 0)
 			return -1;
 	}
-	retry_over(again);
+	retry_over(&j->retry);
 	return 0;
 }
 
-static void warn_replaced(const struct client_stream *s)
-{
-	const char *outcome = client_header(s, "Lodge-Outcome");
-
-	if (outcome && strcmp(outcome, "replaced") == 0)
-		fputs("lodge: the files of the session were lost; it starts with new ones\n",
-		      stderr);
-}
-
-int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *started, void *arg,
-		    struct err *err)
+int exec_job_stream(struct exec_job *j, json_t *body, bool input, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
-	struct retry again = { 0 };
 	int n;
 
-	if (put_idempotency_key(body, err) < 0 || open_stream(j, body, &again, &s, err) < 0)
+	if (put_idempotency_key(body, err) < 0 || open_stream(j, body, &s, err) < 0)
 		return -1;
 	snprintf(j->id, sizeof(j->id), "%s", client_header(s, "Lodge-Exec") ?: "");
 	if (!*j->id)
 		return err_set(err, ERR_UNAVAILABLE, "unexpected response: no Lodge-Exec header");
-	warn_replaced(s);
-	if (started(j, arg, err) < 0)
+	if (strcmp(client_header(s, "Lodge-Outcome") ?: "", "replaced") == 0)
+		fputs("lodge: the files of the session were lost; it starts with new ones\n",
+		      stderr);
+	if (exec_job_forward(j, input, err) < 0)
 		return -1;
 	n = read_stream(j, s, err);
-	if (n < 0 && wait_to_retry(&again, err) == 0)
-		n = follow(j, true, &again, err);
+	if (n < 0 && wait_to_retry(j, err) == 0)
+		n = exec_job_follow(j, true, err);
 	return n < 0 ? -1 : 0;
 }

@@ -9,10 +9,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/file_io.h"
-#include "cli/core/human.h"
-#include "cli/core/options.h"
 #include "cli/core/terminal.h"
 
 enum {
@@ -20,8 +19,7 @@ enum {
 	KEY_DETACH = 0x1d, /* ctrl-] */
 	KEY_INTERRUPT = 0x03,
 	KEY_EOF = 0x04,
-	RUNNING = -1, /* or an exit status, */
-	FAILED = -2, /* or err */
+	RUNNING = -2, /* or an exit status, or -1 with err */
 	EOF_FIRST_MS = 100,
 	EOF_LAST_MS = 2000,
 	REPLAY_MS = 1000,
@@ -29,7 +27,7 @@ enum {
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
-static int make_path(const struct tty_session *s, bool tail, char path[JOB_PATH], struct err *err)
+static int make_path(const struct tty_session *s, bool tail, char path[API_PATH], struct err *err)
 {
 	char offset[48] = "";
 	uint32_t rows, cols;
@@ -37,28 +35,29 @@ static int make_path(const struct tty_session *s, bool tail, char path[JOB_PATH]
 	int more;
 
 	terminal_size(&rows, &cols);
-	if (client_path(path, JOB_PATH, err, "/v1/sessions/%s/tty", s->ref) < 0)
+	if (client_path(path, API_PATH, err, "/v1/sessions/%s/tty", s->job->ref) < 0)
 		return -1;
 	n = strlen(path);
-	if (*s->id && !tail && (s->knows_at || s->from_start))
+	if (*s->job->id && !tail && (s->knows_at || s->from_start))
 		snprintf(offset, sizeof(offset), "&offset=%llu", (unsigned long long)s->at);
-	more = snprintf(path + n, JOB_PATH - n, "?cols=%u&rows=%u%s%s%s%s", cols, rows,
-			*s->id ? "&exec=" : "", s->id, offset, *s->id || !s->query ? "" : s->query);
-	return more < (int)(JOB_PATH - n) ? 0 : err_set(err, ERR_INVALID, "path is too long");
+	more = snprintf(path + n, API_PATH - n, "?cols=%u&rows=%u%s%s%s%s", cols, rows,
+			*s->job->id ? "&exec=" : "", s->job->id, offset,
+			*s->job->id || !s->query ? "" : s->query);
+	return more < (int)(API_PATH - n) ? 0 : err_set(err, ERR_INVALID, "path is too long");
 }
 
 /* If output at the offset was discarded, starts with the last that is kept. */
 static int open_ws(struct tty_session *s, struct err *err)
 {
-	char path[JOB_PATH];
+	char path[API_PATH];
 
 	if (make_path(s, false, path, err) < 0)
 		return -1;
-	if (client_ws_open(s->client, path, &s->ws, err) == 0)
+	if (client_ws_open(s->job->client, path, &s->ws, err) == 0)
 		return 0;
 	if (err->sys != ERANGE || make_path(s, true, path, err) < 0)
 		return -1;
-	return client_ws_open(s->client, path, &s->ws, err);
+	return client_ws_open(s->job->client, path, &s->ws, err);
 }
 
 static void send_size(struct tty_session *s, uint32_t rows, uint32_t cols)
@@ -71,62 +70,42 @@ static void send_size(struct tty_session *s, uint32_t rows, uint32_t cols)
 		(void)client_ws_send(s->ws, true, text, (size_t)n, &ignored);
 }
 
-/* The screen may be incomplete, or contain messages of lodge: a change of size makes programs
- * redraw it. */
-static void force_redraw(struct tty_session *s)
+/* With redraw: the screen may be incomplete, or contain messages of lodge, and a change of size
+ * makes programs redraw it. */
+static void resize(struct tty_session *s, bool redraw)
 {
 	uint32_t rows, cols;
 
 	terminal_size(&rows, &cols);
-	if (rows > 1)
+	if (redraw && rows > 1)
 		send_size(s, rows - 1, cols);
 	send_size(s, rows, cols);
 }
 
-int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *err)
+int tty_session_open(struct tty_session *s, struct err *err)
 {
-	bool back = *s->id && !s->from_start;
-	const char *id;
+	bool back = *s->job->id && !s->from_start;
 
-	s->signals = -1;
 	if (open_ws(s, err) < 0)
 		return -1;
 	if (back) {
 		s->replay_ms = clock_wall_ms() + REPLAY_MS;
-		force_redraw(s);
+		resize(s, true);
 	}
-	id = client_ws_header(s->ws, "Lodge-Exec");
-	if (!*s->id)
-		snprintf(s->id, sizeof(s->id), "%s", id ? id : "");
-	snprintf(ret_outcome, 32, "%s", client_ws_header(s->ws, "Lodge-Outcome") ?: "");
-	return *s->id ? 0
-		      : err_set(err, ERR_UNAVAILABLE, "unexpected response: no Lodge-Exec header");
+	if (!*s->job->id)
+		snprintf(s->job->id, sizeof(s->job->id), "%s",
+			 client_ws_header(s->ws, "Lodge-Exec") ?: "");
+	return *s->job->id
+		       ? 0
+		       : err_set(err, ERR_UNAVAILABLE, "unexpected response: no Lodge-Exec header");
 }
 
 void tty_session_fini(struct tty_session *s)
 {
-	if (s->raw)
-		terminal_restore();
-	s->raw = false;
 	client_ws_close(s->ws);
-	s->ws = NULL;
-	if (s->signals >= 0)
-		close(s->signals);
-	s->signals = -1;
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */
-
-static int show(struct tty_session *s, const char *bytes, size_t len, struct err *err)
-{
-	int e = file_write_all(STDOUT_FILENO, bytes, len);
-
-	s->at += len;
-	if (e == 0)
-		return RUNNING;
-	err_sys(err, -e, "standard output");
-	return FAILED;
-}
 
 /* {"exec_id", "offset"}, or {"exit": ...} */
 static int handle_text(struct tty_session *s, const char *text, size_t len, struct err *err)
@@ -143,9 +122,8 @@ static int handle_text(struct tty_session *s, const char *text, size_t len, stru
 	if (!json_is_null(json_object_get(end, "exit_code")) ||
 	    !json_is_null(json_object_get(end, "signal")))
 		return exec_job_status(end);
-	err_set(err, ERR_NOT_FOUND,
-		"the sandbox ended while the command was running; its result is unknown");
-	return FAILED;
+	return err_set(err, ERR_NOT_FOUND,
+		       "the sandbox ended while the command was running; its result is unknown");
 }
 
 /* Handles one message, so that a flood of output cannot delay input. Closes a broken connection. */
@@ -153,11 +131,15 @@ static int handle_message(struct tty_session *s, struct err *err)
 {
 	struct client_ws_message m;
 	bool good = client_ws_read(s->ws, &m, err) == 0;
+	int r;
 
 	if (good && m.kind == CLIENT_WS_NOTHING)
 		return RUNNING;
-	if (good && m.kind == CLIENT_WS_BYTES)
-		return show(s, m.data, m.len, err);
+	if (good && m.kind == CLIENT_WS_BYTES) {
+		r = file_write_all(STDOUT_FILENO, m.data, m.len);
+		s->at += m.len;
+		return r < 0 ? err_sys(err, -r, "standard output") : RUNNING;
+	}
 	if (good && m.kind == CLIENT_WS_TEXT)
 		return handle_text(s, m.data, m.len, err);
 	if (good)
@@ -262,19 +244,11 @@ static int catch_signals(struct tty_session *s, struct err *err)
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
+	for (size_t i = 0; i < ARRAY_LEN(caught); i++)
 		sigaddset(&set, caught[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return s->signals < 0 ? err_sys(err, errno, "signals") : 0;
-}
-
-static void resize(struct tty_session *s)
-{
-	uint32_t rows, cols;
-
-	terminal_size(&rows, &cols);
-	send_size(s, rows, cols);
 }
 
 /* True: detach. */
@@ -286,7 +260,7 @@ static bool handle_signals(struct tty_session *s)
 		if (info.ssi_signo == SIGCONT && s->raw)
 			(void)terminal_raw(STDIN_FILENO); /* a shell may have changed it */
 		if (info.ssi_signo == SIGCONT || info.ssi_signo == SIGWINCH) {
-			resize(s);
+			resize(s, false);
 			continue;
 		}
 		s->detached_by = (int)info.ssi_signo;
@@ -296,12 +270,6 @@ static bool handle_signals(struct tty_session *s)
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
-
-/* A pipe is not read while disconnected. */
-static bool reads_input(const struct tty_session *s)
-{
-	return !s->eof && (s->ws || s->tty);
-}
 
 /* Every reader of a pipe sees its end, but ctrl-d ends only one read, and is lost while a shell
  * sets up its terminal: send it again and again. */
@@ -315,13 +283,15 @@ static void repeat_eof(struct tty_session *s)
 	s->eof_ms = s->eof_ms < EOF_LAST_MS ? 2 * s->eof_ms : EOF_LAST_MS;
 }
 
-/* Reads input only when it can be sent, so that sending never blocks. ms: -1 waits forever. True:
+/* Reads input only when it can be sent, so that sending never blocks, and a pipe only while
+ * connected. ms: -1 waits forever. True:
  * detach. */
 static bool wait_for_event(struct tty_session *s, int ms)
 {
+	bool reads = !s->eof && (s->ws || s->tty);
 	struct pollfd p[] = { { .fd = s->signals, .events = POLLIN },
 			      { .fd = s->ws ? client_ws_fd(s->ws) : -1, .events = POLLIN },
-			      { .fd = reads_input(s) ? STDIN_FILENO : -1, .events = POLLIN } };
+			      { .fd = reads ? STDIN_FILENO : -1, .events = POLLIN } };
 	struct pollfd out = { .fd = p[1].fd, .events = POLLOUT };
 	int n;
 
@@ -358,44 +328,33 @@ static int reconnect(struct tty_session *s, struct err *err)
 	if (open_ws(s, err) < 0)
 		return retry_is_worth(err) ? 0 : -1;
 	retry_over(&s->retry);
-	force_redraw(s);
+	resize(s, true);
 	if (s->typed_len)
 		send_input(s, s->typed, s->typed_len);
 	s->typed_len = 0;
 	return 0;
 }
 
-static int detach(const struct tty_session *s, enum tty_end *ret, int *ret_status)
+static int loop(struct tty_session *s, struct err *err)
 {
-	*ret = s->detached_by ? TTY_SIGNALLED : TTY_DETACHED;
-	*ret_status = s->detached_by ? 128 + s->detached_by : 0;
-	return 0;
-}
-
-static int loop(struct tty_session *s, enum tty_end *ret, int *ret_status, struct err *err)
-{
-	int status, r;
+	int r;
 
 	err_set(err, ERR_UNAVAILABLE, "connection lost");
 	for (;;) {
-		if (s->ws) {
-			status = handle_message(s, err);
-			if (status == FAILED)
-				return -1;
-			*ret = TTY_EXIT;
-			*ret_status = status;
-			if (status != RUNNING)
-				return 0;
-		}
+		r = s->ws ? handle_message(s, err) : RUNNING;
+		if (r != RUNNING)
+			return r;
 		r = s->ws ? wait_for_event(s, -1) : reconnect(s, err);
 		if (r < 0)
 			return -1;
-		if (r > 0)
-			return detach(s, ret, ret_status);
+		if (r > 0) {
+			s->detached = true;
+			return s->detached_by ? 128 + s->detached_by : 0;
+		}
 	}
 }
 
-int tty_session_run(struct tty_session *s, enum tty_end *ret, int *ret_status, struct err *err)
+int tty_session_run(struct tty_session *s, struct err *err)
 {
 	int r;
 
@@ -404,34 +363,26 @@ int tty_session_run(struct tty_session *s, enum tty_end *ret, int *ret_status, s
 		return -1;
 	s->raw = s->tty && terminal_raw(STDIN_FILENO);
 	s->retry.raw = s->raw;
-	r = loop(s, ret, ret_status, err);
+	r = loop(s, err);
 	if (s->raw)
 		terminal_restore();
-	s->raw = false;
+	close(s->signals);
 	return r;
 }
 
-int tty_session_job(const struct exec_job *j, bool from_start, struct err *err)
+int tty_session_job(struct exec_job *j, bool from_start, struct err *err)
 {
-	auto_fini(tty_session_fini) struct tty_session s = {
-		.client = j->client, .ref = j->ref, .from_start = from_start, .signals = -1
-	};
-	enum tty_end end = TTY_EXIT;
-	char outcome[32];
-	int status = 0;
+	auto_fini(tty_session_fini) struct tty_session s = { .job = j, .from_start = from_start };
+	int status;
 
-	memcpy(s.id, j->id, sizeof(s.id));
-	if (tty_session_open(&s, outcome, err) < 0)
+	if (tty_session_open(&s, err) < 0)
 		return -1;
 	if (!from_start && isatty(STDIN_FILENO))
 		fprintf(stderr, "lodge: " TTY_DETACH_KEYS " detaches and leaves it running\n");
-	if (tty_session_run(&s, &end, &status, err) < 0)
-		return -1;
-	if (end != TTY_EXIT)
-		fprintf(stderr,
-			"\r\nlodge: detached; the command keeps running (reconnect: lodge attach "
-			"%s "
-			"%s)\n",
-			j->ref, j->id);
+	status = tty_session_run(&s, err);
+	if (s.detached) {
+		fputs("\r\n", stderr);
+		exec_job_print_detached(j);
+	}
 	return status;
 }

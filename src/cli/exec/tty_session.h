@@ -8,18 +8,15 @@
 #include <stdint.h>
 
 #include "cli/exec/exec_job.h"
-#include "cli/core/retry.h"
 
 #define TTY_DETACH_KEYS "ctrl-] d"
 
 struct tty_session {
-	struct client *client;
-	const char *ref; /* of the session */
+	struct exec_job *job; /* without an id, opening starts a new shell and sets it */
 	const char *query; /* of a new shell: "" or "&cwd=..." */
 	bool no_keys; /* no detach keys */
-
-	char id[JOB_ID]; /* of the command; "": start a new shell */
 	bool from_start; /* print all of its output, not only the last of it */
+	bool detached; /* how it ended */
 
 	/* private */
 	struct client_ws *ws;
@@ -34,15 +31,12 @@ struct tty_session {
 	int64_t replay_ms; /* until then the terminal may reply to queries in replayed output */
 };
 
-enum tty_end { TTY_EXIT, TTY_DETACHED, TTY_SIGNALLED };
-
-/* Connects; ret_outcome: what happened to the session ("resumed", ...), or "". */
-int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *err);
-/* Runs until the command ends or the user detaches. *ret_status is the exit status of lodge. */
-int tty_session_run(struct tty_session *s, enum tty_end *ret, int *ret_status, struct err *err);
+int tty_session_open(struct tty_session *s, struct err *err);
+/* Runs until the command ends or the user detaches. Returns the exit status of lodge, or -1. */
+int tty_session_run(struct tty_session *s, struct err *err);
 void tty_session_fini(struct tty_session *s);
 
 /* All of that for a running command; from_start: one that was just started. */
-int tty_session_job(const struct exec_job *j, bool from_start, struct err *err);
+int tty_session_job(struct exec_job *j, bool from_start, struct err *err);
 
 #endif

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -22,39 +21,28 @@
 
 enum { PROBE_SECONDS = 10 };
 
-struct doctor_opts {
+struct doctor {
 	struct api_cmd a;
 	const char *home;
-};
-
-struct doctor {
-	const char *home_given;
-	bool json;
 	struct json_out out;
-	bool ok;
+	bool failed; /* something needed is missing */
 	bool unenforced; /* a limit does not work */
 };
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-static void print_check(const char *name, bool found, bool needed, const char *detail,
-			const char *advice)
-{
-	const char *state = found ? "ok" : needed ? "MISSING" : "missing";
-
-	printf("%-8s %s%s%s%s\n", state, name, detail[0] ? ": " : "", detail,
-	       found || needed ? "" : " (optional)");
-	if (!found && advice)
-		printf("%8s -> %s\n", "", advice);
-}
-
 static void report(struct doctor *d, const char *name, bool found, bool needed, const char *detail,
 		   const char *advice)
 {
-	if (!found && needed)
-		d->ok = false;
-	if (!d->json) {
-		print_check(name, found, needed, detail, advice);
+	d->failed |= !found && needed;
+	if (!d->a.json) {
+		printf("%-8s %s%s%s%s\n",
+		       found	? "ok"
+		       : needed ? "MISSING"
+				: "missing",
+		       name, *detail ? ": " : "", detail, found || needed ? "" : " (optional)");
+		if (!found && advice)
+			printf("%8s -> %s\n", "", advice);
 		fflush(stdout);
 		return;
 	}
@@ -80,49 +68,34 @@ static void probe_in_child(const struct doctor_check *c, int out)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm(PROBE_SECONDS);
-	a.result = c->probe(c->arg, a.detail);
+	a.result = doctor_probe(c, a.detail);
 	_exit(write(out, &a, sizeof(a)) == sizeof(a) ? 0 : 1);
 }
 
 /* The execveat probe becomes /bin/true: it writes nothing and exits with 0. */
-static int try_check(const struct doctor_check *c, struct answer *ret)
-{
-	int p[2], status = 0;
-	struct answer a = { 0 };
-	ssize_t n;
-	pid_t pid;
-
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return -errno;
-	pid = fork();
-	if (pid == 0)
-		probe_in_child(c, p[1]);
-	close(p[1]);
-	n = pid < 0 ? -1 : read(p[0], &a, sizeof(a));
-	close(p[0]);
-	if (pid < 0 || waitpid(pid, &status, 0) < 0)
-		return -EAGAIN;
-	a.detail[DOCTOR_TEXT - 1] = '\0';
-	if (n != sizeof(a))
-		a.result = WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EINTR;
-	*ret = a;
-	return a.result;
-}
-
 static void run_check(struct doctor *d, const struct doctor_check *c)
 {
-	struct answer a = { 0 };
-	int r = try_check(c, &a);
+	struct answer a = { .result = -1 };
+	int p[2], status = 0;
+	ssize_t n = -1;
+	pid_t pid = -1;
 
-	if (r < 0 && !a.detail[0])
-		snprintf(a.detail, sizeof(a.detail), "%s", strerrordesc_np(-r));
-	report(d, c->name, r == 0, c->need == DOCTOR_NEEDED, a.detail, c->advice);
-}
-
-static void run_checks(struct doctor *d, const struct doctor_check *checks)
-{
-	for (; checks->name; checks++)
-		run_check(d, checks);
+	if (pipe2(p, O_CLOEXEC) == 0) {
+		pid = fork();
+		if (pid == 0)
+			probe_in_child(c, p[1]);
+		close(p[1]);
+		n = pid < 0 ? -1 : read(p[0], &a, sizeof(a));
+		close(p[0]);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		snprintf(a.detail, sizeof(a.detail), "%s", strerrordesc_np(EAGAIN));
+	else if (n != sizeof(a) && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		a.result = 0;
+	else if (n != sizeof(a))
+		snprintf(a.detail, sizeof(a.detail), "%s", strerrordesc_np(EINTR));
+	a.detail[DOCTOR_TEXT - 1] = '\0';
+	report(d, c->name, a.result == 0, c->need == NEEDED, a.detail, c->advice);
 }
 
 static void check_program(struct doctor *d, const char *name)
@@ -172,7 +145,7 @@ static int try_sandbox(struct doctor *d, char detail[DOCTOR_TEXT], struct err *e
 	struct keeper_client_opts how = { .home = home, .oneshot = true };
 	bool right;
 
-	if (home_dir_find(d->home_given, home, err) < 0 || keeper_client_spawn(&how, &k, err) < 0)
+	if (home_dir_find(d->home, home, err) < 0 || keeper_client_spawn(&how, &k, err) < 0)
 		return -1;
 	report_features(d, k);
 	if (sandbox_new(k, &spec, &sb, err) < 0 || guest_exec_run(sb, &x, NULL, 0, &o, err) < 0)
@@ -195,47 +168,36 @@ static void check_sandbox(struct doctor *d)
 	       "fix the checks marked MISSING above, then run lodge doctor again");
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
-
-static void examine(struct doctor *d)
-{
-	run_checks(d, doctor_kernel);
-	run_checks(d, doctor_namespaces);
-	run_checks(d, doctor_host);
-	check_program(d, "lodge-keeper");
-	check_program(d, "lodge-init");
-	check_sandbox(d);
-}
-
 static int run(struct api_cmd *a, struct err *err)
 {
-	struct doctor d = { .ok = true,
-			    .json = a->json,
-			    .home_given = ((struct doctor_opts *)a)->home };
+	struct doctor *d = (struct doctor *)a;
 	auto_free char *text = NULL;
 
 	(void)err;
-	json_out_init(&d.out, 1 << 20);
-	json_out_object(&d.out, NULL);
-	json_out_array(&d.out, "checks");
-	examine(&d);
-	json_out_end(&d.out);
-	json_out_bool(&d.out, "ok", d.ok);
-	json_out_end(&d.out);
-	text = json_out_take(&d.out, NULL);
-	if (d.json)
+	json_out_init(&d->out, 1 << 20);
+	json_out_object(&d->out, NULL);
+	json_out_array(&d->out, "checks");
+	for (const struct doctor_check *c = doctor_checks; c->name; c++)
+		run_check(d, c);
+	check_program(d, "lodge-keeper");
+	check_program(d, "lodge-init");
+	check_sandbox(d);
+	json_out_end(&d->out);
+	json_out_bool(&d->out, "ok", !d->failed);
+	json_out_end(&d->out);
+	text = json_out_take(&d->out, NULL);
+	if (a->json)
 		puts(text ? text : "{}");
 	else
-		puts(!d.ok	    ? "sandboxes do not work; fix the checks marked MISSING"
-		     : d.unenforced ? "sandboxes work; limits marked missing are NOT enforced"
-				    : "sandboxes work; all limits are enforced");
-	return d.ok ? 0 : CLI_EXIT_REFUSED;
+		puts(d->failed	     ? "sandboxes do not work; fix the checks marked MISSING"
+		     : d->unenforced ? "sandboxes work; limits marked missing are NOT enforced"
+				     : "sandboxes work; all limits are enforced");
+	return d->failed ? CLI_EXIT_REFUSED : 0;
 }
 
 static const struct cli_option options[] = {
 	OPTION_JSON("print JSON"),
-	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct doctor_opts, home),
-	  "data directory of lodge" },
+	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct doctor, home), "data directory of lodge" },
 	{ NULL },
 };
 
@@ -248,7 +210,7 @@ const struct command cmd_doctor = {
 		"Exit status\n"
 		"  0  sandboxes work\n"
 		"  1  something required is missing\n",
-	.size = sizeof(struct doctor_opts),
+	.size = sizeof(struct doctor),
 	.local = true,
 	.run = run,
 };

@@ -96,17 +96,12 @@ static void cut_mode(char *spec, bool *writable)
 /* Opens it with the permissions of the caller: the keeper, which may be root, gets only the fd. */
 static int open_dir(const char *name, const char *host, struct dir_opt *d, struct err *err)
 {
+	auto_close int fd = open(host, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int need = R_OK | X_OK | (d->writable ? W_OK : 0);
 
-	d->fd = open(host, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (d->fd < 0)
+	if (fd < 0 || faccessat(AT_FDCWD, host, need, AT_EACCESS) < 0)
 		return err_sys(err, errno, "%s: %s", name, host);
-	if (faccessat(AT_FDCWD, host, need, AT_EACCESS) < 0) {
-		int e = errno;
-
-		close(d->fd);
-		return err_sys(err, e, "%s: %s", name, host);
-	}
+	d->fd = steal_fd(&fd);
 	return 0;
 }
 
@@ -207,8 +202,6 @@ static void warn_unenforced(const struct run_opts *o, const struct sandbox_spec 
 			"lodge: the disk limit is NOT enforced on this host (see lodge doctor)\n");
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
-
 static int add_term(struct run_opts *o, struct err *err)
 {
 	const char *term = getenv("TERM");
@@ -279,27 +272,22 @@ static int run_in(struct run_opts *o, struct local_run *r, char **argv)
 		return cli_option_fail(
 			local_run_start_status(&r->err, o->script ? "bash" : argv[0]), &r->err);
 	find_cause(r);
-	return o->a.json ? local_run_report_json(r) : local_run_report(r);
+	return local_run_report(r);
 }
 
-/* Only sessions have layers. */
-static int check_no_layer(const struct run_opts *o, struct err *err)
+static int load_base(struct run_opts *o, const char *home, struct err *err)
 {
+	if (template_load(home, o->template, &o->base, err) < 0)
+		return err->code == ERR_NOT_FOUND
+			       ? err_set(err, ERR_NOT_FOUND,
+					 "no template \"%.63s\" (see lodge template ls)",
+					 o->template)
+			       : -1;
 	return o->base.layer ? err_set(err, ERR_INVALID,
 				       "template \"%s\" was created from a snapshot: only "
 				       "sessions can start from it",
 				       o->template)
 			     : 0;
-}
-
-static int load_base(struct run_opts *o, const char *home, struct err *err)
-{
-	if (template_load(home, o->template, &o->base, err) == 0)
-		return 0;
-	return err->code == ERR_NOT_FOUND
-		       ? err_set(err, ERR_NOT_FOUND,
-				 "no template \"%.63s\" (see lodge template ls)", o->template)
-		       : -1;
 }
 
 static int run_with(struct run_opts *o, const char *home, char **argv)
@@ -312,11 +300,10 @@ static int run_with(struct run_opts *o, const char *home, char **argv)
 	struct local_run r = { 0 };
 	int status;
 
-	if (load_base(o, home, &r.err) < 0 || check_no_layer(o, &r.err) < 0 ||
-	    add_term(o, &r.err) < 0 || template_merge(&o->base, &o->over, &r.err) < 0 ||
-	    fill_spec(o, &spec, binds, &r.err) < 0 || keeper_client_spawn(&how, &k, &r.err) < 0)
-		return cli_option_fail(CLI_EXIT_FAILED, &r.err);
-	if (sandbox_new(k, &spec, &sb, &r.err) < 0)
+	if (load_base(o, home, &r.err) < 0 || add_term(o, &r.err) < 0 ||
+	    template_merge(&o->base, &o->over, &r.err) < 0 ||
+	    fill_spec(o, &spec, binds, &r.err) < 0 || keeper_client_spawn(&how, &k, &r.err) < 0 ||
+	    sandbox_new(k, &spec, &sb, &r.err) < 0)
 		return cli_option_fail(CLI_EXIT_FAILED, &r.err);
 	warn_unenforced(o, &spec, k);
 	r.keeper = k;

@@ -4,30 +4,19 @@
 #ifndef LODGE_CLI_LOCAL_DOCTOR_H
 #define LODGE_CLI_LOCAL_DOCTOR_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 enum { DOCTOR_TEXT = 256 };
 
-enum doctor_need {
-	DOCTOR_NEEDED,
-	DOCTOR_OPTIONAL, /* the advice says what is lost without it */
-};
-
-/* 0: found. -errno: missing. May fill `detail` in either case. */
-typedef int doctor_fn(int arg, char detail[DOCTOR_TEXT]);
-
 struct doctor_check {
-	const char *name;
-	enum doctor_need need;
-	doctor_fn *probe;
-	int arg;
-	const char *advice; /* how to fix it */
+	const char *name; /* NULL ends the list */
+	enum { NEEDED, OPTIONAL } need;
+	const char *advice; /* how to fix it, or what is lost without it */
+	int (*probe)(void); /* 0: found. -1: missing; errno says why, unless it set a detail */
+	int namespace; /* without a probe: CLONE_NEW... */
 };
 
-/* Each ends with an entry without a name. */
-extern const struct doctor_check doctor_namespaces[]; /* doctor_ns.c */
-extern const struct doctor_check doctor_kernel[]; /* doctor_kernel.c */
-extern const struct doctor_check doctor_host[]; /* doctor_host.c */
+extern const struct doctor_check doctor_checks[];
+
+/* Probes in this process. 0: found; -1: missing. Sets ret_detail in either case. */
+int doctor_probe(const struct doctor_check *c, char ret_detail[DOCTOR_TEXT]);
 
 #endif

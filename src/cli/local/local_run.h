@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of `lodge run`: cmd_run.c parses the command line and creates the sandbox,
- * local_loop.c forwards bytes and signals, local_report.c reports the result. */
+/* The second part of `lodge run`, after cmd_run.c created the sandbox: forwards bytes and signals,
+ * and reports the result. */
 #ifndef LODGE_CLI_LOCAL_LOCAL_RUN_H
 #define LODGE_CLI_LOCAL_LOCAL_RUN_H
 
@@ -35,10 +35,9 @@ struct local_run {
 /* Runs the command to its end. -1: r->err says what failed. */
 int local_run_loop(struct local_run *r);
 
-/* Returns the exit status, and prints a line on stderr for each limit that was reached. */
+/* Returns the exit status. Prints a line on stderr for each limit that was reached, or what was
+ * collected as one JSON object on stdout. */
 int local_run_report(const struct local_run *r);
-/* The same as one JSON object on stdout. */
-int local_run_report_json(const struct local_run *r);
 /* The exit status for a command that could not be started. */
 int local_run_start_status(const struct err *err, const char *command);
 

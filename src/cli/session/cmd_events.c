@@ -2,17 +2,19 @@
 /* lodge events: lists events, or follows them. */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 #include "cli/core/api_cmd.h"
-#include "cli/core/print_session.h"
 
-struct events_opts {
+struct events {
 	struct api_cmd a;
 	const char *session, *since;
 	bool follow, all;
+	uint64_t at; /* the last event that was printed */
+	json_t *keys; /* of sessions by their ids, "" for one without; NULL: not fetched yet */
+	unsigned wait_ms;
+	bool connected; /* at least once */
 };
 
 enum {
@@ -23,66 +25,58 @@ enum {
 	RETRY_MAX_MS = 10000,
 };
 
-DEFINE_AUTO(struct client_stream *, client_close);
-
 /* ---- keys of sessions ------------------------------------------------------------------------ */
 
-struct printer {
-	struct api_cmd *a;
-	json_t *keys; /* of sessions by their ids, "" for one without; NULL: not fetched yet */
-	bool singly; /* fetch the session of an id that is not in `keys` */
-};
-
 /* Fetches all sessions at once. On failure, ids are printed. */
-static void fetch_keys(struct printer *t)
+static void fetch_keys(struct events *v)
 {
 	auto_json json_t *list = NULL;
 	struct err ignored;
 	json_t *s;
 	size_t i;
 
-	if (client_list(t->a->client, "/v1/sessions?limit=1000", "sessions", &list, &ignored) < 0)
+	if (client_list(v->a.client, "/v1/sessions?limit=1000", "sessions", &list, &ignored) < 0)
 		return;
 	json_array_foreach (list, i, s) {
-		json_object_set_new(t->keys, member_text(s, "id"),
+		json_object_set_new(v->keys, member_text(s, "id"),
 				    json_string(member_text(s, "key")));
 	}
 }
 
-static void fetch_key(struct printer *t, const char *id)
+static void fetch_key(struct events *v, const char *id)
 {
 	auto_json json_t *answer = NULL;
 	struct err ignored;
 
-	if (json_object_size(t->keys) >= KNOWN_MAX)
-		json_object_clear(t->keys);
-	(void)api_cmd_call(t->a, "GET", NULL, &answer, &ignored, "/v1/sessions/%s", id);
-	json_object_set_new(t->keys, id, json_string(member_text(answer, "session.key")));
+	if (json_object_size(v->keys) >= KNOWN_MAX)
+		json_object_clear(v->keys);
+	(void)api_cmd_call(&v->a, "GET", NULL, &answer, &ignored, "/v1/sessions/%s", id);
+	json_object_set_new(v->keys, id, json_string(member_text(answer, "session.key")));
 }
 
 /* The key of its session, or the id if that has none; "-" for an event without a session. */
-static const char *session_name(struct printer *t, const json_t *event)
+static const char *session_name(struct events *v, const json_t *event)
 {
 	const char *id = member_text(event, "session"), *key;
 
 	if (!*id)
 		return "-";
-	if (!t->keys) {
-		t->keys = json_object();
-		if (!((struct events_opts *)t->a)->session)
-			fetch_keys(t);
+	if (!v->keys) {
+		v->keys = json_object();
+		if (!v->session)
+			fetch_keys(v);
 	}
-	if (t->singly && !json_object_get(t->keys, id))
-		fetch_key(t, id);
-	key = member_text(json_object_get(t->keys, id), "");
+	if ((v->follow || v->session) && !json_object_get(v->keys, id))
+		fetch_key(v, id);
+	key = member_text(json_object_get(v->keys, id), "");
 	return *key ? key : id;
 }
 
 /* A stream cannot wait for its longest line, so columns have fixed widths. */
-static void print_line(struct printer *t, const json_t *e)
+static void print_line(struct events *v, const json_t *e)
 {
 	const char *text = member_text(e, "cause.text"), *actor = member_text(e, "cause.actor");
-	auto_free char *caller = human_clean_dup(session_name(t, e));
+	auto_free char *caller = human_clean_dup(session_name(v, e));
 	size_t width = caller ? human_width(caller) : 0;
 	char when[HUMAN_TEXT];
 
@@ -93,31 +87,28 @@ static void print_line(struct printer *t, const json_t *e)
 		      *text ? "  " : "", text, *actor ? "  by " : "", actor);
 }
 
-static int print_event(struct printer *t, const json_t *e, struct err *err)
+static int print_event(struct events *v, const json_t *e, struct err *err)
 {
-	if (t->a->json) {
-		if (api_cmd_write_line(e, err) < 0)
-			return -1;
-	} else {
-		print_line(t, e);
-	}
+	if (!v->a.json)
+		print_line(v, e);
+	else if (api_cmd_write_line(e, err) < 0)
+		return -1;
 	return fflush(stdout) == 0 ? 0 : err_sys(err, errno, "standard output");
 }
 
-static int make_path(struct api_cmd *a, int64_t since, char path[API_PATH], struct err *err)
+static int make_path(const struct events *v, char path[API_PATH], struct err *err)
 {
-	const struct events_opts *o = (struct events_opts *)a;
 	char ref[TARGET_REF];
 
-	snprintf(path, API_PATH, "/v1/events?limit=1000&since=%" PRId64, since);
-	if (o->session && (target_ref(o->session, ref, err) < 0 ||
+	snprintf(path, API_PATH, "/v1/events?limit=1000&since=%" PRIu64, v->at);
+	if (v->session && (target_ref(v->session, ref, err) < 0 ||
 			   api_cmd_query(path, API_PATH, "session", ref, err) < 0))
 		return -1;
-	return o->all ? api_cmd_query(path, API_PATH, "all", "1", err) : 0;
+	return v->all ? api_cmd_query(path, API_PATH, "all", "1", err) : 0;
 }
 
 /* `next` equals `since` on the page after the last. */
-static int replay(struct printer *t, int64_t since, struct err *err)
+static int replay(struct events *v, struct err *err)
 {
 	for (;;) {
 		auto_json json_t *page = NULL;
@@ -126,31 +117,24 @@ static int replay(struct printer *t, int64_t since, struct err *err)
 		json_t *e;
 		size_t i;
 
-		if (make_path(t->a, since, path, err) < 0 ||
-		    client_call(t->a->client, "GET", path, NULL, &page, err) < 0)
+		if (make_path(v, path, err) < 0 ||
+		    client_call(v->a.client, "GET", path, NULL, &page, err) < 0)
 			return -1;
 		json_array_foreach (json_object_get(page, "events"), i, e) {
-			if (print_event(t, e, err) < 0)
+			if (print_event(v, e, err) < 0)
 				return -1;
 		}
 		next = member_number(page, "next");
-		if (next <= since)
+		if (next <= (int64_t)v->at)
 			return 0;
-		since = next;
+		v->at = (uint64_t)next;
 	}
 }
 
 /* ---- following ------------------------------------------------------------------------------- */
 
-struct following {
-	struct printer *to;
-	int64_t since;
-	unsigned wait_ms;
-	bool connected; /* at least once */
-};
-
 /* 0: the stream broke and can be retried; -1: it cannot. */
-static int follow_once(struct following *f, struct err *err)
+static int follow_once(struct events *v, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
 	char path[API_PATH], last[64];
@@ -160,63 +144,60 @@ static int follow_once(struct following *f, struct err *err)
 	};
 	struct client_event e = { 0 };
 
-	snprintf(last, sizeof(last), "Last-Event-ID: %" PRId64, f->since);
-	if (make_path(f->to->a, f->since, path, err) < 0)
+	snprintf(last, sizeof(last), "Last-Event-ID: %" PRIu64, v->at);
+	if (make_path(v, path, err) < 0)
 		return -1;
-	if (client_open(f->to->a->client, &rq, &s, err) < 0)
-		return f->connected && err->code == ERR_UNAVAILABLE ? 0 : -1;
-	f->connected = true;
+	if (client_open(v->a.client, &rq, &s, err) < 0)
+		return v->connected && err->code == ERR_UNAVAILABLE ? 0 : -1;
+	v->connected = true;
 	while (client_read_event(s, &e, err) > 0) {
 		auto_json json_t *data = e.data;
 
-		f->since = member_number(data, "id");
-		f->wait_ms = RETRY_MS;
-		if (print_event(f->to, data, err) < 0)
+		v->at = (uint64_t)member_number(data, "id");
+		v->wait_ms = RETRY_MS;
+		if (print_event(v, data, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int follow(struct printer *t, int64_t since, struct err *err)
+static int follow(struct events *v, struct err *err)
 {
-	struct following f = { .to = t, .since = since, .wait_ms = RETRY_MS };
-
-	while (follow_once(&f, err) == 0) {
-		struct timespec gap = { .tv_sec = f.wait_ms / 1000,
-					.tv_nsec = (long)(f.wait_ms % 1000) * 1000000 };
-
-		if (f.wait_ms == RETRY_MS)
+	v->wait_ms = RETRY_MS;
+	while (follow_once(v, err) == 0) {
+		if (v->wait_ms == RETRY_MS)
 			fputs("lodge: connection lost; retrying\n", stderr);
-		nanosleep(&gap, NULL);
-		f.wait_ms = f.wait_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : f.wait_ms * 2;
+		(void)poll(NULL, 0, (int)v->wait_ms);
+		v->wait_ms = v->wait_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : v->wait_ms * 2;
 	}
 	return -1;
 }
 
 static int run(struct api_cmd *a, struct err *err)
 {
-	const struct events_opts *o = (struct events_opts *)a;
-	struct printer t = { .a = a, .singly = o->follow || o->session };
-	uint64_t since = 0;
-	int r;
+	struct events *v = (struct events *)a;
 
-	if (api_cmd_count_of(a, "--since", o->since, 0, INT64_MAX, &since, err) < 0)
+	if (api_cmd_count_of(a, "--since", v->since, 0, INT64_MAX, &v->at, err) < 0)
 		return -1;
-	if (!o->follow)
-		api_cmd_be_prompt(a);
-	r = o->follow ? follow(&t, (int64_t)since, err) : replay(&t, (int64_t)since, err);
-	json_decref(t.keys);
-	return r;
+	if (v->follow)
+		return follow(v, err);
+	api_cmd_be_prompt(a);
+	return replay(v, err);
+}
+
+static void fini(struct api_cmd *a)
+{
+	json_decref(((struct events *)a)->keys);
 }
 
 static const struct cli_option options[] = {
-	{ "follow", 'f', NULL, CLI_FLAG, offsetof(struct events_opts, follow),
+	{ "follow", 'f', NULL, CLI_FLAG, offsetof(struct events, follow),
 	  "keep printing new events; reconnects by itself" },
-	{ "session", 's', "SESSION", CLI_TEXT, offsetof(struct events_opts, session),
+	{ "session", 's', "SESSION", CLI_TEXT, offsetof(struct events, session),
 	  "only of this session" },
-	{ "since", 0, "ID", CLI_TEXT, offsetof(struct events_opts, since),
+	{ "since", 0, "ID", CLI_TEXT, offsetof(struct events, since),
 	  "only after this event (all that are kept)" },
-	{ "all", 0, NULL, CLI_FLAG, offsetof(struct events_opts, all),
+	{ "all", 0, NULL, CLI_FLAG, offsetof(struct events, all),
 	  "of all tenants; needs a key with scope admin" },
 	API_OPTIONS,
 	{ NULL },
@@ -228,6 +209,7 @@ const struct command cmd_events = {
 	.summary = "list or follow events",
 	.options = options,
 	.more = "--json prints one object per line.\n",
-	.size = sizeof(struct events_opts),
+	.size = sizeof(struct events),
 	.run = run,
+	.fini = fini,
 };

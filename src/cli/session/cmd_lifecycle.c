@@ -14,31 +14,29 @@ struct new_opts {
 	struct session_limits limits;
 };
 
-struct ignored {
-	char names[256];
-};
+enum { IGNORED = 256 };
 
 static int note_ignored(const struct cli_option *o, void *at, void *arg)
 {
-	struct ignored *i = arg;
-	size_t n = strlen(i->names);
+	char *names = arg;
+	size_t n = strlen(names);
 
 	if (o->field && strcmp(o->name, "key") != 0 && cli_option_text(o, at))
-		snprintf(i->names + n, sizeof(i->names) - n, "%s--%s", n ? ", " : "", o->name);
+		snprintf(names + n, IGNORED - n, "%s--%s", n ? ", " : "", o->name);
 	return 0;
 }
 
 /* A session that exists does not change: warns that options had no effect. */
 static void warn_ignored(struct api_cmd *a, const json_t *answer)
 {
-	struct ignored i = { "" };
+	char names[IGNORED] = "";
 	auto_free char *name = NULL;
 
-	cli_option_each(a->cmd->options, a, note_ignored, &i);
-	if (!*i.names || member_is(answer, "outcome", "created"))
+	cli_option_each(a->cmd->options, a, note_ignored, names);
+	if (!*names || member_is(answer, "outcome", "created"))
 		return;
 	name = human_clean_dup(print_key(json_object_get(answer, "session")));
-	fprintf(stderr, "lodge: %s already exists; ignored %s\n", name ? name : "session", i.names);
+	fprintf(stderr, "lodge: %s already exists; ignored %s\n", name ? name : "session", names);
 }
 
 static void print_new(struct api_cmd *a, const json_t *answer)
@@ -121,42 +119,20 @@ const struct command cmd_new = {
 struct rm_opts {
 	struct api_cmd a;
 	const char *reason;
-	const char *key; /* of the one that is being deleted: its tombstone has none */
 };
 
+/* A tombstone has no key. */
 static void print_removed(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *t = json_object_get(answer, "tombstone");
-	const char *user = member_text(t, "user"), *key = ((struct rm_opts *)a)->key;
+	const char *user = member_text(t, "user");
+	const char *key = strncmp(a->ref, "key:", 4) == 0 ? a->ref + 4 : NULL;
 	char why[FIELD_TEXT];
 
 	print_cause(json_object_get(t, "cause"), why, sizeof(why));
 	api_cmd_print("%s%s%s%s: deleted (%s%s%s%s)", key ? key : "", key ? " (" : "",
 		      member_text(t, "session"), key ? ")" : "", *user ? "user " : "", user,
 		      *user ? "; " : "", why);
-}
-
-static int remove_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
-{
-	struct rm_opts *o = (struct rm_opts *)a;
-	char path[API_PATH];
-
-	o->key = strncmp(ref, "key:", 4) == 0 ? ref + 4 : NULL;
-	if (client_path(path, sizeof(path), err, "/v1/sessions/%s", ref) < 0 ||
-	    api_cmd_query(path, sizeof(path), "reason", o->reason, err) < 0)
-		return -1;
-	return client_call(a->client, "DELETE", path, NULL, ret, err);
-}
-
-static int run_rm(struct api_cmd *a, struct err *err)
-{
-	bool sure = a->argc == 1 ? api_cmd_confirm(a, "Delete %s and its files?", a->argv[0])
-				 : api_cmd_confirm(a, "Delete these %d sessions and their files?",
-						   a->argc);
-
-	if (!sure)
-		return err_set(err, ERR_CONFLICT, "cancelled: no session was deleted");
-	return api_cmd_each(a, remove_one, print_removed, err);
 }
 
 static const struct cli_option rm_options[] = {
@@ -176,7 +152,13 @@ const struct command cmd_rm = {
 	.size = sizeof(struct rm_opts),
 	.least = 1,
 	.most = -1,
-	.run = run_rm,
+	.method = "DELETE",
+	.path = "/v1/sessions/%s",
+	.sessions = true,
+	.confirm = "Delete {0} and its files?",
+	.confirm_many = "Delete these {n} sessions and their files?",
+	.cancelled = "no session was deleted",
+	.print = print_removed,
 };
 
 /* ---- pause, unpause, hibernate, resume ------------------------------------------------------- */
@@ -190,13 +172,11 @@ static void print_now(struct api_cmd *a, const json_t *answer)
 	api_cmd_print("%s: %s", print_name(s, name, sizeof(name)), print_state(s));
 }
 
-static const struct cli_option plain_options[] = { API_OPTIONS, { NULL } };
-
 /* clang-format off */
 #define TRANSITION(verb, text)                                                                     \
 	const struct command cmd_##verb = {                                                        \
 		.name = #verb, .usage = "SESSION...", .summary = text,                             \
-		.options = plain_options, .least = 1, .most = -1,                                  \
+		.options = api_options, .least = 1, .most = -1,                                  \
 		.method = "POST", .path = "/v1/sessions/%s/" #verb, .sessions = true,              \
 		.print = print_now,                                                                \
 	}
@@ -214,22 +194,17 @@ struct extend_opts {
 	const char *by;
 };
 
-static bool same_deadlines(const json_t *a, const json_t *b)
-{
-	return member_number(a, "hibernate_at") == member_number(b, "hibernate_at") &&
-	       member_number(a, "expires_at") == member_number(b, "expires_at");
-}
-
 static int extend_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
 {
+	static const char *const at[] = { "session.hibernate_at", "session.expires_at" };
 	auto_json json_t *body = json_object(), *before = NULL;
 
 	if (api_cmd_fill(a, body, err) < 0 ||
 	    api_cmd_call(a, "GET", NULL, &before, err, "/v1/sessions/%s", ref) < 0 ||
 	    api_cmd_call(a, "POST", body, ret, err, "/v1/sessions/%s/extend", ref) < 0)
 		return -1;
-	if (!a->json &&
-	    same_deadlines(json_object_get(before, "session"), json_object_get(*ret, "session")))
+	if (!a->json && member_number(before, at[0]) == member_number(*ret, at[0]) &&
+	    member_number(before, at[1]) == member_number(*ret, at[1]))
 		json_object_set_new(*ret, "same", json_true());
 	return 0;
 }

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/fd_message.h"
 #include "init/exec/process.h"
-#include "init/exec/process_end.h"
 #include "init/files/atomic_write.h"
 #include "init/exec/process_stdin.h"
 #include "init/exec/event_loop.h"
@@ -103,17 +102,12 @@ void agent_conn_accept(void)
 
 static void detach_all(struct conn *c)
 {
-	for (uint32_t i = 0; i < process_table_end(); i++) {
-		struct process *r = process_table_at(i);
-		bool was;
+	for (struct process *r = NULL; (r = process_table_next(r));) {
+		bool was = (r->attached & conn_bit(c)) != 0;
 
-		if (!r)
-			continue;
-		was = (r->attached & conn_bit(c)) != 0;
 		r->attached &= (uint16_t)~conn_bit(c);
 		r->notified &= (uint16_t)~conn_bit(c);
 		r->exit_due &= (uint16_t)~conn_bit(c);
-		r->exit_sent &= (uint16_t)~conn_bit(c);
 		process_stdin_forget_conn(r, conn_index(c));
 		if (was) {
 			output_pump_readers_changed(r);
@@ -145,23 +139,10 @@ static void update_events(struct conn *c)
 	event_loop_mod(c->fd, EVENT_CONN, conn_index(c), events);
 }
 
-void agent_conn_schedule_flush(uint8_t n)
+void agent_conn_schedule_flush(uint32_t mask)
 {
-	conns[n].flush_due = true;
-}
-
-void agent_conn_schedule_flush_mask(uint16_t mask)
-{
-	for (int i = 0; i < AGENT_CONNS_MAX; i++) {
-		if (mask & (1u << i))
-			agent_conn_schedule_flush((uint8_t)i);
-	}
-}
-
-void agent_conn_notify_output(struct process *r)
-{
-	if (r->state != PROCESS_DONE)
-		agent_conn_schedule_flush_mask(r->attached & (uint16_t)~r->notified);
+	for (int i = 0; i < AGENT_CONNS_MAX; i++)
+		conns[i].flush_due |= (mask >> i & 1) != 0;
 }
 
 /* False if the socket is full, or the connection broke and is closed now. */
@@ -254,22 +235,20 @@ void agent_conn_ready(uint32_t n, uint32_t events)
 		conn_close(c);
 }
 
-/* ---- sending what is due ------------------------------------------------------------------------
- */
+/* ---- sending what is due --------------------------------------------------------------------- */
 
 static bool flush_listing(struct conn *c)
 {
-	while (c->list_at < process_table_end()) {
+	for (; c->list_at < AGENT_EXECS_MAX; c->list_at++) {
 		struct process *r = process_table_at(c->list_at);
 
-		if (r) {
-			agent_reply_proc(&scratch_reply, c->list_req, r);
-			if (!send_message(c, &scratch_reply))
-				return false;
-		}
-		c->list_at++;
+		if (!r)
+			continue;
+		agent_reply_proc(&scratch_reply, c->list_req, r);
+		if (!send_message(c, &scratch_reply))
+			return false;
 	}
-	agent_reply_put(&scratch_reply, AGENT_OK, c->list_req, NULL, 0, NULL, 0);
+	agent_reply_ok(&scratch_reply, c->list_req);
 	if (!send_message(c, &scratch_reply))
 		return false;
 	c->listing = false;
@@ -289,7 +268,7 @@ static bool flush_input(struct conn *c, struct process *r)
 		e.code = ERR_INVALID;
 		agent_reply_error(&scratch_reply, r->in.req, &e);
 	} else {
-		agent_reply_put(&scratch_reply, AGENT_OK, r->in.req, NULL, 0, NULL, 0);
+		agent_reply_ok(&scratch_reply, r->in.req);
 	}
 	if (!send_message(c, &scratch_reply))
 		return false;
@@ -312,7 +291,6 @@ static bool flush_events(struct conn *c, struct process *r)
 		if (!send_message(c, &scratch_reply))
 			return false;
 		r->exit_due &= (uint16_t)~conn_bit(c);
-		r->exit_sent |= conn_bit(c);
 		return true;
 	}
 	if (!(r->attached & r->unreported & conn_bit(c)) || (r->notified & conn_bit(c)) ||
@@ -342,10 +320,8 @@ static void flush_conn(struct conn *c)
 	}
 	if (c->listing && !flush_listing(c))
 		return;
-	for (uint32_t i = 0; i < process_table_end(); i++) {
-		struct process *r = process_table_at(i);
-
-		if (r && (!flush_input(c, r) || !flush_events(c, r)))
+	for (struct process *r = NULL; (r = process_table_next(r));) {
+		if (!flush_input(c, r) || !flush_events(c, r))
 			return;
 	}
 }

@@ -9,11 +9,8 @@
 void agent_conn_listen(void);
 void agent_conn_accept(void);
 void agent_conn_ready(uint32_t n, uint32_t events);
-/* Something is due to this connection; it is sent at the end of the round. */
-void agent_conn_schedule_flush(uint8_t n);
-void agent_conn_schedule_flush_mask(uint16_t mask);
-/* The record has new output. */
-void agent_conn_notify_output(struct process *r);
+/* Something is due to these connections, one bit each; it is sent at the end of the round. */
+void agent_conn_schedule_flush(uint32_t mask);
 void agent_conn_flush(void);
 void agent_conn_run_timers(uint64_t now_us);
 uint64_t agent_conn_next_timer(void);

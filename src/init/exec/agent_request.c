@@ -8,7 +8,6 @@
 #include "init/exec/spare_shell.h"
 #include "init/exec/agent_conn.h"
 #include "init/exec/process.h"
-#include "init/exec/process_end.h"
 #include "init/files/atomic_write.h"
 #include "init/files/guest_file.h"
 #include "init/exec/process_stdin.h"
@@ -24,22 +23,26 @@ struct request {
 	size_t len;
 	int *fds;
 	size_t nfds;
+	struct agent_reply *reply; /* AGENT_OK, unless the handler puts something else in */
 };
 
 #define BODY(q, name)                                                                              \
 	struct name m;                                                                             \
 	memcpy(&m, (q)->msg + sizeof(struct agent_hdr), sizeof(m))
 
-static struct process *find_process(uint64_t id, struct err *err)
+/* The command that the body names first. */
+static struct process *find_process(const struct request *q, struct err *err)
 {
-	struct process *r = process_table_find(id);
+	struct process *r;
+	BODY(q, agent_ref);
 
+	r = process_table_find(m.exec);
 	if (!r)
-		err_set(err, ERR_NOT_FOUND, "no such command: %llu", (unsigned long long)id);
+		err_set(err, ERR_NOT_FOUND, "no such command: %llu", (unsigned long long)m.exec);
 	return r;
 }
 
-static int handle_bind(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_bind(struct request *q, struct err *err)
 {
 	BODY(q, agent_bind);
 
@@ -51,21 +54,20 @@ static int handle_bind(struct request *q, struct agent_reply *a, struct err *err
 	init_binding.bound = true;
 	/* The keeper has recorded the sandbox: it may outlive the keeper now. */
 	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
-	if (q->req) /* req 0: the keeper does not wait for a reply */
-		agent_reply_ok(a, q->req);
+	q->reply->none = !q->req; /* req 0: the keeper does not wait for a reply */
 	return 0;
 }
 
-static int handle_hello(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_hello(struct request *q, struct err *err)
 {
-	struct agent_hello h = { AGENT_VERSION, process_table_count(), process_table_last_id() };
+	struct agent_hello h = process_table_summary();
 
 	(void)err;
-	agent_reply_put(a, AGENT_HELLOR, q->req, &h, sizeof(h), NULL, 0);
+	agent_reply_put(q->reply, AGENT_HELLOR, q->req, &h, sizeof(h), NULL, 0);
 	return 0;
 }
 
-static int handle_exec(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_exec(struct request *q, struct err *err)
 {
 	struct agent_started s;
 	size_t n = q->nfds;
@@ -73,11 +75,11 @@ static int handle_exec(struct request *q, struct agent_reply *a, struct err *err
 	q->nfds = 0; /* process_start() owns them */
 	if (process_start(q->conn, q->msg, q->len, q->fds, n, &s, err) < 0)
 		return -1;
-	agent_reply_put(a, AGENT_STARTED, q->req, &s, sizeof(s), NULL, 0);
+	agent_reply_put(q->reply, AGENT_STARTED, q->req, &s, sizeof(s), NULL, 0);
 	return 0;
 }
 
-static int handle_job(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_job(struct request *q, struct err *err)
 {
 	struct agent_started s;
 	int fd = q->nfds ? q->fds[0] : -1;
@@ -85,58 +87,43 @@ static int handle_job(struct request *q, struct agent_reply *a, struct err *err)
 	q->nfds = 0;
 	if (file_job_start(q->conn, q->msg, q->len, fd, &s, err) < 0)
 		return -1;
-	agent_reply_put(a, AGENT_STARTED, q->req, &s, sizeof(s), NULL, 0);
+	agent_reply_put(q->reply, AGENT_STARTED, q->req, &s, sizeof(s), NULL, 0);
 	return 0;
 }
 
-static int handle_spare_shell(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_spare_shell(struct request *q, struct err *err)
 {
-	if (spare_shell_set(q->msg, q->len, err) < 0)
-		return -1;
-	agent_reply_ok(a, q->req);
-	return 0;
+	return spare_shell_set(q->msg, q->len, err);
 }
 
-static int handle_stdin(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_stdin(struct request *q, struct err *err)
 {
-	struct process *r;
+	struct process *r = find_process(q, err);
 	int got;
 	BODY(q, agent_stdin);
 
-	r = find_process(m.exec, err);
 	if (!r)
 		return -1;
 	got = process_stdin_write(r, q->conn, q->req, &m,
 				  q->msg + sizeof(struct agent_hdr) + sizeof(m), err);
-	if (got < 0)
-		return -1;
-	if (got)
-		agent_reply_ok(a, q->req);
-	return 0;
+	q->reply->none = got == 0;
+	return got < 0 ? -1 : 0;
 }
 
-static int handle_signal(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_signal(struct request *q, struct err *err)
 {
-	struct process *r;
+	struct process *r = find_process(q, err);
 	BODY(q, agent_signal);
 
-	r = find_process(m.exec, err);
-	if (!r || process_signal(r, m.signo, m.scope, err) < 0)
-		return -1;
-	agent_reply_ok(a, q->req);
-	return 0;
+	return r ? process_signal(r, m.signo, m.scope, err) : -1;
 }
 
-static int handle_resize(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_resize(struct request *q, struct err *err)
 {
-	struct process *r;
+	struct process *r = find_process(q, err);
 	BODY(q, agent_resize);
 
-	r = find_process(m.exec, err);
-	if (!r || process_resize(r, m.rows, m.cols, err) < 0)
-		return -1;
-	agent_reply_ok(a, q->req);
-	return 0;
+	return r ? process_resize(r, m.rows, m.cols, err) : -1;
 }
 
 static uint64_t clamp(uint64_t v, uint64_t low, uint64_t high)
@@ -146,27 +133,24 @@ static uint64_t clamp(uint64_t v, uint64_t low, uint64_t high)
 	return v > high ? high : v;
 }
 
-static int handle_attach(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_attach(struct request *q, struct err *err)
 {
 	const uint16_t bit = (uint16_t)(1u << q->conn);
-	struct process *r;
+	struct process *r = find_process(q, err);
 	BODY(q, agent_offsets);
 
-	r = find_process(m.exec, err);
 	if (!r)
 		return -1;
 	r->consumed[q->conn][0] = clamp(m.out, r->out[0].start, r->out[0].end);
 	r->consumed[q->conn][1] = clamp(m.err, r->out[1].start, r->out[1].end);
 	r->attached |= bit;
 	r->notified &= (uint16_t)~bit;
-	r->exit_sent &= (uint16_t)~bit;
 	r->unreported &= (uint16_t)~bit;
 	if (r->state == PROCESS_DONE)
 		r->exit_due |= bit;
 	else if (r->out[0].end > r->consumed[q->conn][0] || r->out[1].end > r->consumed[q->conn][1])
 		r->unreported |= bit;
-	agent_conn_schedule_flush(q->conn);
-	agent_reply_ok(a, q->req);
+	agent_conn_schedule_flush(bit);
 	return 0;
 }
 
@@ -176,31 +160,28 @@ static void readers_changed(struct process *r)
 	process_end_if_drained(r);
 }
 
-static int handle_detach(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_detach(struct request *q, struct err *err)
 {
 	const uint16_t bit = (uint16_t)(1u << q->conn);
-	struct process *r;
-	BODY(q, agent_ref);
+	struct process *r = find_process(q, err);
 
-	r = find_process(m.exec, err);
 	if (!r)
 		return -1;
 	r->attached &= (uint16_t)~bit;
 	r->notified &= (uint16_t)~bit;
 	r->exit_due &= (uint16_t)~bit;
 	readers_changed(r);
-	agent_reply_ok(a, q->req);
 	return 0;
 }
 
-static int handle_consumed(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_consumed(struct request *q, struct err *err)
 {
 	const uint16_t bit = (uint16_t)(1u << q->conn);
 	struct process *r;
 	BODY(q, agent_offsets);
 
 	(void)err;
-	a->none = true;
+	q->reply->none = true;
 	r = process_table_find(m.exec);
 	if (!r || !(r->attached & bit))
 		return 0;
@@ -209,76 +190,63 @@ static int handle_consumed(struct request *q, struct agent_reply *a, struct err 
 	r->consumed[q->conn][1] = clamp(m.err, r->consumed[q->conn][1], r->out[1].end);
 	r->notified &= (uint16_t)~bit;
 	readers_changed(r);
-	agent_conn_schedule_flush(q->conn);
+	agent_conn_schedule_flush(bit);
 	return 0;
 }
 
-static int handle_status(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_status(struct request *q, struct err *err)
 {
-	struct process *r;
-	BODY(q, agent_ref);
+	struct process *r = find_process(q, err);
 
-	r = find_process(m.exec, err);
 	if (!r)
 		return -1;
-	agent_reply_proc(a, q->req, r);
+	agent_reply_proc(q->reply, q->req, r);
 	return 0;
 }
 
-static int handle_forget(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_forget(struct request *q, struct err *err)
 {
-	struct process *r;
-	BODY(q, agent_ref);
+	struct process *r = find_process(q, err);
 
-	r = find_process(m.exec, err);
 	if (!r)
 		return -1;
 	if (r->state != PROCESS_DONE)
 		return err_set(err, ERR_CONFLICT, "command %llu is still running",
 			       (unsigned long long)r->id);
 	process_release(r);
-	agent_reply_ok(a, q->req);
 	return 0;
 }
 
-static int handle_logs(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_logs(struct request *q, struct err *err)
 {
-	struct process *r;
-	BODY(q, agent_ref);
+	struct process *r = find_process(q, err);
 
-	r = find_process(m.exec, err);
-	return r ? agent_reply_logs(a, q->req, r, err) : -1;
+	return r ? agent_reply_logs(q->reply, q->req, r, err) : -1;
 }
 
-static int handle_commit(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_commit(struct request *q, struct err *err)
 {
 	BODY(q, agent_token);
 
-	if (atomic_write_commit(q->conn, m.token, err) < 0)
-		return -1;
-	agent_reply_ok(a, q->req);
-	return 0;
+	return atomic_write_commit(q->conn, m.token, err);
 }
 
-static int handle_abort(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_abort(struct request *q, struct err *err)
 {
 	BODY(q, agent_token);
 
-	if (atomic_write_abort(q->conn, m.token, err) < 0)
-		return -1;
-	agent_reply_ok(a, q->req);
-	return 0;
+	return atomic_write_abort(q->conn, m.token, err);
 }
 
-static int handle_list(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_list(struct request *q, struct err *err)
 {
 	(void)err;
-	a->listing = true;
-	a->hdr.req = q->req;
+	(void)q;
+	q->reply->none = q->reply->listing = true;
 	return 0;
 }
 
-static int handle_file(struct request *q, struct agent_reply *a, struct err *err)
+static int handle_file(struct request *q, struct err *err)
 {
 	static struct guest_file_reply f;
 
@@ -286,18 +254,16 @@ static int handle_file(struct request *q, struct agent_reply *a, struct err *err
 	if (guest_file_request(q->conn, q->type, q->msg, q->len, &f, err) < 0)
 		return -1;
 	if (f.type == AGENT_FD) {
-		agent_reply_put(a, AGENT_FD, q->req, &f.token, sizeof(f.token), NULL, 0);
-		a->fds[a->nfds++] = f.fd;
+		agent_reply_put(q->reply, AGENT_FD, q->req, &f.token, sizeof(f.token), NULL, 0);
+		q->reply->fds[q->reply->nfds++] = f.fd;
 	} else if (f.type == AGENT_STATR) {
-		agent_reply_put(a, AGENT_STATR, q->req, &f.st, sizeof(f.st), f.target,
+		agent_reply_put(q->reply, AGENT_STATR, q->req, &f.st, sizeof(f.st), f.target,
 				f.st.target_len);
-	} else {
-		agent_reply_ok(a, q->req);
 	}
 	return 0;
 }
 
-typedef int request_fn(struct request *q, struct agent_reply *a, struct err *err);
+typedef int request_fn(struct request *q, struct err *err);
 
 /* One entry per row of AGENT_REQUESTS: a row without its handle_*() does not compile. */
 static request_fn *const handlers[] = {
@@ -312,7 +278,9 @@ static request_fn *const handlers[] = {
 void agent_request_handle(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
 			  struct agent_reply *a)
 {
-	struct request q = { .conn = conn, .msg = msg, .len = len, .fds = fds, .nfds = nfds };
+	struct request q = {
+		.conn = conn, .msg = msg, .len = len, .fds = fds, .nfds = nfds, .reply = a
+	};
 	const char *problem = agent_msg_problem(msg, len, nfds, true);
 	struct agent_hdr h;
 	struct err e = { 0 };
@@ -321,14 +289,14 @@ void agent_request_handle(uint8_t conn, const void *msg, size_t len, int *fds, s
 	memcpy(&h, msg, sizeof(h));
 	q.type = h.type;
 	q.req = h.req;
-	a->none = true; /* until a handler puts something in */
 	a->nfds = 0;
+	agent_reply_ok(a, h.req);
 	if (problem)
 		r = err_set(&e, ERR_INVALID, "invalid message: %s", problem);
 	else if (!init_binding.bound && q.type != AGENT_BIND)
 		r = err_set(&e, ERR_UNAVAILABLE, "sandbox is not bound yet");
 	else
-		r = handlers[q.type](&q, a, &e);
+		r = handlers[q.type](&q, &e);
 	if (r < 0)
 		agent_reply_error(a, h.req, &e);
 	while (q.nfds)

@@ -11,7 +11,6 @@
 #include "init/exec/spare_shell.h"
 #include "init/exec/agent_conn.h"
 #include "init/exec/process.h"
-#include "init/exec/process_end.h"
 #include "init/exec/process_stdin.h"
 #include "init/exec/output_pump.h"
 
@@ -69,35 +68,26 @@ static void handle_signal(void)
 
 	while (read(signal_fd, info, sizeof(info)) > 0)
 		;
-	process_end_reap();
+	process_reap();
 }
 
 static void handle_event(const struct epoll_event *ev)
 {
 	uint32_t n = (uint32_t)ev->data.u64;
 	enum event_kind kind = (enum event_kind)(ev->data.u64 >> 32);
-	struct process *r;
+	struct process *r = kind > EVENT_CONN ? process_table_at(n) : NULL;
 
-	if (kind == EVENT_LISTEN) {
+	if (kind == EVENT_LISTEN)
 		agent_conn_accept();
-		return;
-	}
-	if (kind == EVENT_SIGNAL) {
+	else if (kind == EVENT_SIGNAL)
 		handle_signal();
-		return;
-	}
-	if (kind == EVENT_CONN) {
+	else if (kind == EVENT_CONN)
 		agent_conn_ready(n, ev->events);
-		return;
-	}
-	r = process_table_at(n);
-	if (!r)
-		return;
-	if (kind == EVENT_IN)
+	else if (r && kind == EVENT_IN)
 		process_stdin_ready(r);
-	else if (kind == EVENT_SUBREAPER)
-		process_end_subreaper_ready(r);
-	else
+	else if (r && kind == EVENT_SUBREAPER)
+		process_subreaper_ready(r);
+	else if (r)
 		handle_output(r, kind == EVENT_ERR, ev->events);
 }
 

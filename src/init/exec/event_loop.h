@@ -11,7 +11,8 @@ enum event_kind {
 	EVENT_LISTEN = 1,
 	EVENT_SIGNAL,
 	EVENT_CONN,
-	EVENT_OUT, /* output pipe 0 of a record, or its terminal */
+	/* of a record: */
+	EVENT_OUT, /* output pipe 0, or its terminal */
 	EVENT_ERR,
 	EVENT_IN,
 	EVENT_SUBREAPER,

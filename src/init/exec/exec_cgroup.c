@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,29 +50,14 @@ static int open_file(const struct exec_cgroup *cg, const char *file, int flags)
 	return openat(BOOT_FD_CGROUP, path, flags | O_CLOEXEC);
 }
 
-static uint64_t parse_counter(const char *text, const char *name)
-{
-	size_t n = strlen(name);
-
-	while (text) {
-		if (!strncmp(text, name, n) && text[n] == ' ')
-			return strtoull(text + n + 1, NULL, 10);
-		text = strchr(text, '\n');
-		if (text)
-			text++;
-	}
-	return UINT64_MAX;
-}
-
 static uint64_t read_counter(int fd, const char *name)
 {
 	char text[2048];
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	uint64_t v;
 
-	if (n <= 0)
-		return UINT64_MAX;
-	text[n] = 0;
-	return parse_counter(text, name);
+	text[n > 0 ? n : 0] = 0;
+	return file_number_in(text, name, &v) < 0 ? UINT64_MAX : v;
 }
 
 uint64_t exec_cgroup_counter(const struct exec_cgroup *cg, const char *file, const char *name)
@@ -109,9 +92,7 @@ static int kill_cgroup(const struct exec_cgroup *cg)
 {
 	auto_close int fd = open_file(cg, "cgroup.kill", O_WRONLY);
 
-	if (fd < 0)
-		return -errno;
-	return write(fd, "1", 1) < 0 ? -errno : 1;
+	return fd < 0 || write(fd, "1", 1) < 0 ? -errno : 1;
 }
 
 /* One pass. A child forked during the pass can miss the signal, which is also true of kill(-pgid)

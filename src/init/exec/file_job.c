@@ -11,40 +11,18 @@
 #include "base/auto.h"
 #include "init/exec/process.h"
 #include "init/core/passwd.h"
-#include "init/files/list_job.h"
-#include "init/files/remove_job.h"
-#include "init/files/tar_read.h"
-#include "init/files/tar_write.h"
-#include "init/files/watch_job.h"
+#include "init/files/file_job_op.h"
 
 static struct file_job job; /* the worker copies it when it forks */
 
-static const char *job_name(uint32_t op)
-{
-	static const char *const names[] = {
-		[AGENT_JOB_LIST] = "(list)",	   [AGENT_JOB_REMOVE] = "(remove)",
-		[AGENT_JOB_TAR_OUT] = "(tar out)", [AGENT_JOB_TAR_IN] = "(tar in)",
-		[AGENT_JOB_WATCH] = "(watch)",
-	};
-
-	return names[op];
-}
-
-static int run_operation(const struct file_job *j, struct err *err)
-{
-	switch (j->m.op) {
-	case AGENT_JOB_LIST:
-		return list_job_run(j, err);
-	case AGENT_JOB_REMOVE:
-		return remove_job_run(j, err);
-	case AGENT_JOB_TAR_OUT:
-		return tar_write_run(j, err);
-	case AGENT_JOB_TAR_IN:
-		return tar_read_run(j, err);
-	default:
-		return watch_job_run(j, err);
-	}
-}
+static const struct {
+	int (*run)(const struct file_job *j, struct err *err);
+	const char *name;
+} operations[] = {
+#define OPERATION(op, fn, name) [AGENT_JOB_##op] = { fn, name },
+	FILE_JOBS(OPERATION)
+#undef OPERATION
+};
 
 static void run_worker(void *arg)
 {
@@ -54,7 +32,7 @@ static void run_worker(void *arg)
 
 	/* A closed pipe is reported as an error, not by a signal. */
 	signal(SIGPIPE, SIG_IGN);
-	if (run_operation(j, &err) == 0)
+	if (operations[j->m.op].run(j, &err) == 0)
 		_exit(0);
 	out.sys = err.sys;
 	out.code = err.code;
@@ -109,7 +87,7 @@ int file_job_start(uint8_t conn, const void *msg, size_t len, int fd, struct age
 		return -1;
 	r->is_file_job = true;
 	r->attached = (uint16_t)(1u << conn);
-	n = snprintf(shown, sizeof(shown), "%s", job_name(job.m.op));
+	n = snprintf(shown, sizeof(shown), "%s", operations[job.m.op].name);
 	memcpy(shown + n + 1, path, strlen(path) + 1);
 	process_table_set_argv(r, shown, 2);
 	if (launch_worker(r, &u, own_fd, err) < 0) {

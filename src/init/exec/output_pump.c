@@ -16,9 +16,7 @@
 
 enum {
 	CHUNK_BYTES = 64 * 1024,
-	ROUND_BYTES =
-		256 *
-		1024, /* per pipe and round, so that one busy command does not starve the others */
+	ROUND_BYTES = 256 * 1024, /* per pipe, so that a busy command does not starve others */
 };
 
 static char scratch[CHUNK_BYTES]; /* used only for terminals and discarded output */
@@ -69,9 +67,10 @@ static void set_polling(struct process *r, int i, bool on)
 	s->polled = on;
 }
 
-void output_pump_watch(struct process *r, int i)
+void output_pump_watch(struct process *r)
 {
-	set_polling(r, i, true);
+	set_polling(r, 0, true);
+	set_polling(r, 1, true);
 }
 
 static void close_stream(struct process *r, int i)
@@ -256,7 +255,8 @@ static bool pump_stream(struct process *r, int i, uint64_t limit)
 	}
 	if (s->end != before) {
 		write_log_head(r, s);
-		agent_conn_notify_output(r);
+		if (r->state != PROCESS_DONE)
+			agent_conn_schedule_flush(r->attached & ~(uint32_t)r->notified);
 	}
 	if (s->pipe >= 0 && is_eof(n))
 		close_stream(r, i);
@@ -360,10 +360,8 @@ static struct process *oldest_with_logs(void)
 {
 	struct process *best = NULL;
 
-	for (uint32_t i = 0; i < process_table_end(); i++) {
-		struct process *r = process_table_at(i);
-
-		if (r && keeps_logs(r) && (!best || r->ended_us < best->ended_us))
+	for (struct process *r = NULL; (r = process_table_next(r));) {
+		if (keeps_logs(r) && (!best || r->ended_us < best->ended_us))
 			best = r;
 	}
 	return best;
@@ -376,10 +374,8 @@ void output_pump_trim(void)
 	uint64_t fds = 0, bytes = 0;
 	struct rlimit l;
 
-	for (uint32_t i = 0; i < process_table_end(); i++) {
-		struct process *r = process_table_at(i);
-
-		if (r && keeps_logs(r))
+	for (struct process *r = NULL; (r = process_table_next(r));) {
+		if (keeps_logs(r))
 			count_kept(r, &fds, &bytes);
 	}
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0)

@@ -8,8 +8,8 @@
 /* Checks and initializes the logs; the record owns the descriptors afterwards. */
 int output_pump_open(struct process *r, const int *logs, int nlogs, uint64_t log_bytes,
 		     struct err *err);
-/* Adds pipe `i` to the event loop. */
-void output_pump_watch(struct process *r, int i);
+/* Adds the pipes to the event loop. */
+void output_pump_watch(struct process *r);
 /* Moves what pipe `i` holds, as far as attached readers leave space in the ring. */
 void output_pump_ready(struct process *r, int i);
 /* Moves what the pipes hold now. False: a full ring stopped it. */

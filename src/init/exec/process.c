@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "init/exec/process.h"
-#include "init/exec/process_end.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +7,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <time.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -22,6 +23,7 @@
 #include "init/exec/process_tree.h"
 #include "init/exec/subreaper.h"
 #include "init/exec/process_stdio.h"
+#include "init/exec/file_job.h"
 
 struct process *process_new(uint64_t id, struct err *err)
 {
@@ -66,29 +68,28 @@ void process_activate(struct process *r, uint32_t timeout_ms)
 		r->deadline_us = r->started_us + (uint64_t)timeout_ms * 1000;
 	r->oom_before = exec_cgroup_oom_kills(&r->cgroup);
 	r->pids_before = exec_cgroup_forks_refused();
-	for (int i = 0; i < 2; i++)
-		output_pump_watch(r, i);
+	output_pump_watch(r);
 	if (r->subreaper_fd >= 0)
 		event_loop_add(r->subreaper_fd, EVENT_SUBREAPER, process_table_index(r), EPOLLIN);
 }
 
-static void close_descriptors(struct process *r)
+static void close_subreaper(struct process *r)
 {
-	process_stdin_close(r);
-	output_pump_close(r);
-	if (r->subreaper_fd >= 0) {
-		event_loop_del(r->subreaper_fd);
-		close(r->subreaper_fd);
-	}
-	if (r->error_fd >= 0)
-		close(r->error_fd);
-	r->subreaper_fd = r->error_fd = -1;
-	exec_cgroup_drop(&r->cgroup);
+	if (r->subreaper_fd < 0)
+		return;
+	event_loop_del(r->subreaper_fd);
+	close(r->subreaper_fd);
+	r->subreaper_fd = -1;
 }
 
 void process_release(struct process *r)
 {
-	close_descriptors(r);
+	process_stdin_close(r);
+	output_pump_close(r);
+	close_subreaper(r);
+	if (r->error_fd >= 0)
+		close(r->error_fd);
+	exec_cgroup_drop(&r->cgroup);
 	process_table_free(r);
 }
 
@@ -126,11 +127,14 @@ static int start_new(struct process *r, struct process_args *c, struct err *err)
 static int start_in_record(struct process *r, struct process_args *c, int *fds, size_t nfds,
 			   uint32_t *used_spare_shell, struct err *err)
 {
+	const char *cwd = c->cwd[0] ? c->cwd : c->user.home;
+
 	if (output_pump_open(r, fds, (int)nfds, c->m.log_bytes, err) < 0)
 		return -1;
 	r->flags = c->m.flags;
 	process_table_set_argv(r, c->strings, c->m.argc);
-	process_table_set_cwd(r, c->cwd[0] ? c->cwd : c->user.home);
+	if (strlen(cwd) < INIT_CWD_SIZE)
+		memcpy(process_table_cwd(r), cwd, strlen(cwd) + 1);
 	*used_spare_shell = spare_shell_take(r, c);
 	return *used_spare_shell ? 0 : start_new(r, c, err);
 }
@@ -162,11 +166,9 @@ int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nf
 
 static bool is_ours(pid_t pid)
 {
-	for (uint32_t i = 0; i < process_table_end(); i++) {
-		struct process *r = process_table_at(i);
-
-		if (r && ((r->has_subreaper && !r->subreaper_gone && r->subreaper == pid) ||
-			  (r->state == PROCESS_RUNNING && r->pid == pid)))
+	for (struct process *r = NULL; (r = process_table_next(r));) {
+		if ((r->has_subreaper && !r->subreaper_gone && r->subreaper == pid) ||
+		    (r->state == PROCESS_RUNNING && r->pid == pid))
 			return true;
 	}
 	return spare_shell_owns_pid(pid);
@@ -195,13 +197,10 @@ static int signal_tree(struct process *r, int signo)
 
 int process_signal(struct process *r, int signo, uint32_t scope, struct err *err)
 {
-	int n;
-
 	if (scope == AGENT_TO_TREE) {
-		n = signal_tree(r, signo);
-		if (n < 0)
-			return err_sys(err, -n, "signal %d", signo);
-		return 0;
+		int n = signal_tree(r, signo);
+
+		return n < 0 ? err_sys(err, -n, "signal %d", signo) : 0;
 	}
 	if (r->state != PROCESS_RUNNING)
 		return err_set(err, ERR_NOT_FOUND, "command %llu has ended",
@@ -221,6 +220,164 @@ int process_resize(struct process *r, uint32_t rows, uint32_t cols, struct err *
 	if (ioctl(r->out[0].pipe, TIOCSWINSZ, &w) < 0)
 		return err_sys(err, errno, "terminal size");
 	return 0;
+}
+
+/* ---- end ----------------------------------------------------------------------------------- */
+
+/* The file system of the working directory, or the root. A read-only one always looks full. */
+static bool disk_is_full(const char *cwd)
+{
+	struct statfs fs;
+
+	if (statfs(cwd[0] == '/' ? cwd : "/", &fs) < 0 || (fs.f_flags & ST_RDONLY))
+		return false;
+	return (fs.f_blocks && !fs.f_bavail) || (fs.f_files && !fs.f_ffree);
+}
+
+/* It failed, or wrote to stderr. */
+static bool has_failed(const struct process *r)
+{
+	int n = 0;
+
+	return r->exit.code || r->exit.signal || r->out[1].end ||
+	       (r->out[1].pipe >= 0 && ioctl(r->out[1].pipe, FIONREAD, &n) == 0 && n > 0);
+}
+
+/* statfs() does not show quotas; an exhausted one also refuses an unnamed file. Tried only after a
+ * failure, because it costs more than statfs(). */
+static bool quota_is_full(const struct process *r)
+{
+	auto_close int fd = -1;
+
+	if (!has_failed(r))
+		return false;
+	fd = open("/tmp", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	return fd < 0 && errno == EDQUOT;
+}
+
+static void record_limit_hits(struct process *r)
+{
+	if (exec_cgroup_oom_kills(&r->cgroup) > r->oom_before)
+		r->exit.hits |= AGENT_HIT_MEMORY;
+	if (exec_cgroup_forks_refused() > r->pids_before)
+		r->exit.hits |= AGENT_HIT_PIDS;
+	if (r->exit.signal == SIGXFSZ)
+		r->exit.hits |= AGENT_HIT_FILE;
+	if (disk_is_full(process_table_cwd(r)) || quota_is_full(r))
+		r->exit.hits |= AGENT_HIT_DISK;
+}
+
+static void complete(struct process *r)
+{
+	r->state = PROCESS_DONE;
+	r->ended_us = clock_mono_us();
+	output_pump_progress(r, &r->exit.at);
+	if (r->is_file_job)
+		file_job_ended(r);
+	r->exit_due = r->attached;
+	r->unreported = 0;
+	agent_conn_schedule_flush(r->attached);
+	exec_cgroup_drop_if_empty(&r->cgroup);
+	spare_shell_schedule();
+}
+
+void process_end_if_drained(struct process *r)
+{
+	if (r->state != PROCESS_ENDING)
+		return;
+	if (!output_pump_at_end(r)) {
+		uint64_t now = clock_mono_us();
+
+		if (now < r->grace_us)
+			return;
+		/* Wait for a slow attached reader, but not for a child that holds the pipe open.
+		 * After a timeout don't wait at all: output that does not fit is dropped. */
+		if (!output_pump_is_drained(r) && !(r->exit.hits & AGENT_HIT_TIME)) {
+			r->grace_us = now + INIT_GRACE_MS * 1000ull;
+			return;
+		}
+		if (!output_pump_is_drained(r))
+			r->exit.hits |= AGENT_HIT_OUTPUT;
+	}
+	complete(r);
+}
+
+static void handle_exit(struct process *r, int status, const struct rusage *ru)
+{
+	uint64_t cpu_us = (uint64_t)(ru->ru_utime.tv_sec + ru->ru_stime.tv_sec) * 1000000u +
+			  (uint64_t)(ru->ru_utime.tv_usec + ru->ru_stime.tv_usec);
+	uint64_t cgroup_us = exec_cgroup_counter(&r->cgroup, "cpu.stat", "usage_usec");
+
+	r->state = PROCESS_ENDING;
+	r->exit.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	r->exit.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	r->exit.duration_us = clock_mono_us() - r->started_us;
+	r->exit.cpu_us = cgroup_us != UINT64_MAX && cgroup_us > cpu_us ? cgroup_us : cpu_us;
+	r->exit.max_rss_bytes = (uint64_t)ru->ru_maxrss * 1024u;
+	record_limit_hits(r);
+	/* A timeout ends all descendants, also those forked a moment ago. */
+	if (r->exit.hits & AGENT_HIT_TIME)
+		process_signal(r, SIGKILL, AGENT_TO_TREE, &(struct err){ 0 });
+	process_stdin_close(r);
+	output_pump_mark_end(r);
+	output_pump_drain(r);
+	r->grace_us = clock_mono_us() + INIT_GRACE_MS * 1000ull;
+	process_end_if_drained(r);
+}
+
+void process_subreaper_ready(struct process *r)
+{
+	struct subreaper_report rep;
+	int got;
+
+	if (r->subreaper_fd < 0 || (got = subreaper_read(r->subreaper_fd, &rep)) == 0)
+		return;
+	close_subreaper(r);
+	if (got == 1 && rep.kind == SUBREAPER_ENDED)
+		handle_exit(r, rep.status, &rep.usage);
+	else if (r->state == PROCESS_RUNNING) /* handle_subreaper_exit() kills its orphans */
+		handle_exit(r, SIGKILL, &(struct rusage){ 0 });
+}
+
+static bool is_known(pid_t pid)
+{
+	return process_table_find_pid(pid) || spare_shell_owns_pid(pid);
+}
+
+static void handle_subreaper_exit(struct process *r, int status)
+{
+	process_subreaper_ready(r);
+	r->subreaper_gone = true;
+	/* A subreaper exits by itself only when it has no descendants. If a guest killed it, its
+	 * orphans now belong to no command: kill them. */
+	if (WIFSIGNALED(status))
+		process_tree_kill_strays(is_known);
+}
+
+void process_reap(void)
+{
+	struct rusage ru;
+	int status;
+	pid_t pid;
+
+	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &ru)) > 0) {
+		struct process *r = process_table_find_pid(pid);
+
+		if (WIFSTOPPED(status)) {
+			/* A worker runs as the guest's user: a guest that stops it must not block
+			 * the engine. */
+			if (r && r->is_file_job)
+				kill(pid, SIGKILL);
+			continue;
+		}
+		if (spare_shell_handle_exit(pid) || !r)
+			continue;
+		if (r->has_subreaper)
+			handle_subreaper_exit(r, status);
+		else
+			handle_exit(r, status, &ru);
+	}
+	exec_cgroup_sweep();
 }
 
 /* ---- timers -------------------------------------------------------------------------------- */
@@ -248,11 +405,7 @@ static bool has_deadline(const struct process *r)
 
 void process_run_timers(uint64_t now)
 {
-	for (uint32_t i = 0; i < process_table_end(); i++) {
-		struct process *r = process_table_at(i);
-
-		if (!r)
-			continue;
+	for (struct process *r = NULL; (r = process_table_next(r));) {
 		if (has_deadline(r) && now >= r->deadline_us)
 			enforce_deadline(r, now);
 		if (r->state == PROCESS_ENDING && now >= r->grace_us)
@@ -264,11 +417,7 @@ uint64_t process_next_timer(void)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (uint32_t i = 0; i < process_table_end(); i++) {
-		struct process *r = process_table_at(i);
-
-		if (!r)
-			continue;
+	for (struct process *r = NULL; (r = process_table_next(r));) {
 		if (has_deadline(r) && r->deadline_us < next)
 			next = r->deadline_us;
 		if (r->state == PROCESS_ENDING && r->grace_us < next)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One command: start, deadline, signals. process_end.h has its end. */
+/* One command: start, signals, end, deadline. A command ends with its own process; a child that
+ * keeps a pipe open delays the result by INIT_GRACE_MS at most. */
 #ifndef LODGE_INIT_EXEC_PROCESS_H
 #define LODGE_INIT_EXEC_PROCESS_H
 
@@ -21,7 +22,12 @@ void process_release(struct process *r);
 int process_signal(struct process *r, int signo, uint32_t scope, struct err *err);
 int process_resize(struct process *r, uint32_t rows, uint32_t cols, struct err *err);
 
+/* Completes a process that has exited, once its output is drained or its grace period is over. */
+void process_end_if_drained(struct process *r);
+
 /* Called by the event loop. */
+void process_reap(void);
+void process_subreaper_ready(struct process *r);
 void process_run_timers(uint64_t now_us);
 uint64_t process_next_timer(void); /* microseconds, UINT64_MAX: none */
 

@@ -159,7 +159,7 @@ static void complete_write(struct process *r, int result)
 	in->reply_pending = false;
 	in->reply_due = true;
 	in->result = result;
-	agent_conn_schedule_flush(in->conn);
+	agent_conn_schedule_flush(1u << in->conn);
 }
 
 void process_stdin_ready(struct process *r)

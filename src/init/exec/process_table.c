@@ -17,19 +17,9 @@ uint32_t process_table_index(const struct process *r)
 	return (uint32_t)(r - records);
 }
 
-uint32_t process_table_end(void)
+struct agent_hello process_table_summary(void)
 {
-	return used_end;
-}
-
-uint32_t process_table_count(void)
-{
-	return used_count;
-}
-
-uint64_t process_table_last_id(void)
-{
-	return last_id;
+	return (struct agent_hello){ AGENT_VERSION, used_count, last_id };
 }
 
 struct process *process_table_at(uint32_t n)
@@ -37,22 +27,27 @@ struct process *process_table_at(uint32_t n)
 	return n < used_end && records[n].state != PROCESS_FREE ? &records[n] : NULL;
 }
 
-struct process *process_table_find(uint64_t id)
+struct process *process_table_next(const struct process *r)
 {
-	for (uint32_t i = 0; i < used_end; i++) {
-		if (records[i].state != PROCESS_FREE && records[i].id == id)
+	for (uint32_t i = r ? process_table_index(r) + 1 : 0; i < used_end; i++) {
+		if (records[i].state != PROCESS_FREE)
 			return &records[i];
 	}
 	return NULL;
 }
 
+struct process *process_table_find(uint64_t id)
+{
+	struct process *r = NULL;
+
+	while ((r = process_table_next(r)) && r->id != id)
+		;
+	return r;
+}
+
 struct process *process_table_find_pid(pid_t pid)
 {
-	for (uint32_t i = 0; i < used_end; i++) {
-		struct process *r = &records[i];
-
-		if (r->state == PROCESS_FREE)
-			continue;
+	for (struct process *r = NULL; (r = process_table_next(r));) {
 		if ((r->has_subreaper && r->subreaper == pid) ||
 		    (!r->has_subreaper && r->state == PROCESS_RUNNING && r->pid == pid))
 			return r;
@@ -64,10 +59,9 @@ static struct process *find_oldest_done(void)
 {
 	struct process *best = NULL;
 
-	for (uint32_t i = 0; i < used_end; i++) {
-		if (records[i].state == PROCESS_DONE &&
-		    (!best || records[i].ended_us < best->ended_us))
-			best = &records[i];
+	for (struct process *r = NULL; (r = process_table_next(r));) {
+		if (r->state == PROCESS_DONE && (!best || r->ended_us < best->ended_us))
+			best = r;
 	}
 	return best;
 }
@@ -127,22 +121,9 @@ char *process_table_message(struct process *r)
 	return texts[process_table_index(r)] + INIT_TEXT_SIZE - INIT_MESSAGE_SIZE;
 }
 
-static char *cwd_buffer(struct process *r)
+char *process_table_cwd(struct process *r)
 {
 	return process_table_message(r) - INIT_CWD_SIZE;
-}
-
-const char *process_table_cwd(struct process *r)
-{
-	return cwd_buffer(r);
-}
-
-void process_table_set_cwd(struct process *r, const char *cwd)
-{
-	size_t n = strlen(cwd);
-
-	if (n < INIT_CWD_SIZE)
-		memcpy(cwd_buffer(r), cwd, n + 1);
 }
 
 /* Keeps as many strings as fit; the last one may be cut. */

@@ -55,7 +55,7 @@ struct process {
 	uint16_t attached;
 	uint16_t notified; /* got an OUTPUT and has not sent CONSUMED since */
 	uint16_t unreported; /* there is output newer than its last OUTPUT */
-	uint16_t exit_due, exit_sent;
+	uint16_t exit_due;
 	uint64_t consumed[AGENT_CONNS_MAX][2];
 	uint32_t argc, text_len;
 	struct agent_exit exit;
@@ -67,14 +67,12 @@ struct process *process_table_find(uint64_t id);
 struct process *process_table_find_pid(pid_t pid); /* by the command's pid or its subreaper's */
 struct process *process_table_at(uint32_t n); /* NULL if free */
 uint32_t process_table_index(const struct process *r);
-uint32_t process_table_end(void); /* every record at or after this index is free */
+struct process *process_table_next(const struct process *r); /* NULL: the first; NULL after all */
 void process_table_free(struct process *r);
 char *process_table_text(struct process *r); /* INIT_TEXT_SIZE bytes */
 char *process_table_message(struct process *r); /* the last INIT_MESSAGE_SIZE of them */
-const char *process_table_cwd(struct process *r);
-void process_table_set_cwd(struct process *r, const char *cwd);
+char *process_table_cwd(struct process *r); /* INIT_CWD_SIZE of them, before that */
 void process_table_set_argv(struct process *r, const char *strings, uint32_t argc);
-uint64_t process_table_last_id(void); /* below AGENT_SIDE_EXEC */
-uint32_t process_table_count(void);
+struct agent_hello process_table_summary(void);
 
 #endif

@@ -62,13 +62,11 @@ static void discard(void)
 	spare.ready = false;
 	if (spare.r.cgroup.name[0])
 		exec_cgroup_signal(&spare.r.cgroup, SIGKILL);
-	if (spare.r.has_subreaper && !spare.r.subreaper_gone) {
-		process_tree_signal(spare.r.subreaper, SIGKILL);
-		close(spare.r.subreaper_fd);
-	} else if (!spare.r.has_subreaper && spare.r.pid > 0) {
+	if (!spare.r.has_subreaper && spare.r.pid > 0)
 		kill(spare.r.pid, SIGKILL);
-	}
-	if (spare.r.has_subreaper && spare.r.subreaper_gone)
+	if (spare.r.has_subreaper && !spare.r.subreaper_gone)
+		process_tree_signal(spare.r.subreaper, SIGKILL);
+	if (spare.r.has_subreaper)
 		close(spare.r.subreaper_fd);
 	close(spare.text_fd);
 	for (int i = 0; i < 2; i++) {

@@ -8,12 +8,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "init/exec/process_usage.h"
 
 static void send_report(int fd, const struct subreaper_report *r)
 {
@@ -24,26 +21,19 @@ static void send_report(int fd, const struct subreaper_report *r)
 /* Stays until the last descendant is gone, so that lodge-init can find them. */
 static void __attribute__((noreturn)) wait_for_descendants(int fd, pid_t main_pid, bool is_worker)
 {
-	struct rusage ru;
-	int status;
-	pid_t pid;
+	struct subreaper_report r = { .kind = SUBREAPER_ENDED, .pid = main_pid };
 
 	for (;;) {
-		pid = wait4(-1, &status, is_worker ? WUNTRACED : 0, &ru);
+		pid_t pid = wait4(-1, &r.status, is_worker ? WUNTRACED : 0, &r.usage);
+
 		if (pid < 0 && errno == ECHILD)
 			_exit(0);
 		if (pid != main_pid)
 			continue;
-		if (WIFSTOPPED(status)) { /* see process_end_reap() */
+		if (WIFSTOPPED(r.status)) /* see process_reap() */
 			kill(pid, SIGKILL);
-			continue;
-		}
-		send_report(fd, &(struct subreaper_report){ .kind = SUBREAPER_ENDED,
-							    .pid = pid,
-							    .status = status,
-							    .cpu_us = process_usage_cpu_us(&ru),
-							    .max_rss_bytes =
-								    process_usage_rss_bytes(&ru) });
+		else
+			send_report(fd, &r);
 	}
 }
 
@@ -110,13 +100,13 @@ pid_t subreaper_start(struct spawn *s, pid_t *ret_subreaper, int *ret_fd)
 	shim = guest_spawn_fork(s->cgroup_fd);
 	if (shim == 0)
 		run_subreaper(s, ends[1]);
-	if (shim < 0) {
+	if (shim < 0)
 		s->error = errno;
+	close(ends[1]);
+	if (shim < 0) {
 		close(ends[0]);
-		close(ends[1]);
 		return -1;
 	}
-	close(ends[1]);
 	p = (struct pollfd){ .fd = ends[0], .events = POLLIN };
 	while (poll(&p, 1, 2 * INIT_EXEC_WAIT_MS) < 0 && errno == EINTR)
 		;

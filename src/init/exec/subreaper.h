@@ -4,6 +4,8 @@
 #ifndef LODGE_INIT_EXEC_SUBREAPER_H
 #define LODGE_INIT_EXEC_SUBREAPER_H
 
+#include <sys/resource.h>
+
 #include "init/core/guest_spawn.h"
 
 enum subreaper_event { SUBREAPER_STARTED = 1, SUBREAPER_FAILED, SUBREAPER_ENDED };
@@ -11,8 +13,7 @@ enum subreaper_event { SUBREAPER_STARTED = 1, SUBREAPER_FAILED, SUBREAPER_ENDED 
 struct subreaper_report {
 	uint32_t kind;
 	int32_t pid, step, error, status;
-	uint32_t pad;
-	uint64_t cpu_us, max_rss_bytes;
+	struct rusage usage;
 };
 
 /* The pid of the command, or -1 as guest_spawn_program(). The caller owns *ret_subreaper and

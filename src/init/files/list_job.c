@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/files/list_job.h"
+#include "init/files/file_job_op.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +10,7 @@
 #include "base/auto.h"
 #include "init/files/guest_file.h"
 #include "init/files/dir_walk.h"
-#include "init/files/name_list.h"
-#include "init/files/buffered_writer.h"
+#include "base/buffered_writer.h"
 
 static struct buffered_writer out;
 static char path[FILE_JOB_PATH_SIZE];
@@ -63,14 +62,11 @@ static int list_one(int dir, const char *name, size_t path_len, uint32_t depth, 
 
 static int list_dir(int dir, size_t path_len, uint32_t depth, unsigned level)
 {
-	struct name_list names;
-	int r = name_list_read(&names, dir);
+	auto_fini(dir_walk_free_names) struct dir_names names = { 0 };
+	int r = dir_walk_names(&names, dir);
 
-	if (r < 0)
-		return r;
 	for (size_t i = 0; i < names.n && r == 0; i++)
 		r = list_one(dir, names.list[i], path_len, depth, level);
-	name_list_free(&names);
 	return r;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "init/files/remove_job.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/file_io.h"
 #include "init/files/dir_walk.h"
 #include "init/files/parent_dir.h"
-#include "init/files/name_list.h"
 
 enum { LEVELS = 100, PASSES = 16, MOVES_MAX = 1 << 20 };
 
@@ -32,11 +31,14 @@ static int move_to_top(int dir, const char *name, int top)
 	return r;
 }
 
-static int remove_entries(int dir, int top, unsigned level);
+struct removal {
+	int top;
+	unsigned level;
+};
 
-static int remove_one(int dir, const char *name, int top, unsigned level)
+static int remove_one(int dir, const char *name, void *arg)
 {
-	auto_close int sub = -1;
+	struct removal *rm = arg;
 	int r;
 
 	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
@@ -47,53 +49,23 @@ static int remove_one(int dir, const char *name, int top, unsigned level)
 		return 0;
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return -errno;
-	if (level >= LEVELS)
-		return move_to_top(dir, name, top);
-	sub = dir_walk_open(dir, name);
-	if (sub < 0)
-		return sub == -ENOENT || sub == -ENOTDIR ? 0 : sub; /* replaced meanwhile */
-	r = remove_entries(sub, top, level + 1);
-	if (r < 0)
+	if (rm->level >= LEVELS)
+		return move_to_top(dir, name, rm->top);
+	rm->level++;
+	r = file_each_at(dir, name, remove_one, rm);
+	rm->level--;
+	if (r < 0 && r != -ENOENT && r != -ENOTDIR) /* these two: replaced meanwhile */
 		return r;
-	return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENOTEMPTY ||
-			       errno == ENOTDIR
-		       ? 0
-		       : -errno;
+	if (unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENOTEMPTY ||
+	    errno == ENOTDIR)
+		return 0;
+	return -errno;
 }
 
-static int remove_entries(int dir, int top, unsigned level)
+static int stop_at_first(int dir, const char *name, void *arg)
 {
-	int own = fcntl(dir, F_DUPFD_CLOEXEC, 0), r = 0;
-	DIR *d = own < 0 ? NULL : fdopendir(own);
-	struct dirent *e;
-
-	if (!d) {
-		r = -errno;
-		if (own >= 0)
-			close(own);
-		return r;
-	}
-	rewinddir(d);
-	while (r == 0 && (e = readdir(d))) {
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			r = remove_one(dir, e->d_name, top, level);
-	}
-	closedir(d);
-	return r;
-}
-
-/* A directory that changes while it is read may need another pass, and directories that were moved
- * to the top are found here. */
-static bool is_empty(int dir)
-{
-	struct name_list names;
-	bool empty;
-
-	if (name_list_read(&names, dir) < 0)
-		return true;
-	empty = names.n == 0;
-	name_list_free(&names);
-	return empty;
+	(void)dir, (void)name, (void)arg;
+	return 1;
 }
 
 int remove_job_contents(int dir)
@@ -105,8 +77,10 @@ int remove_job_contents(int dir)
 	 * keeps adding files. */
 	for (int pass = 0; pass < PASSES; pass += before == moves) {
 		before = moves;
-		r = remove_entries(dir, dir, 0);
-		if (r < 0 || is_empty(dir))
+		r = file_each_in(dir, remove_one, &(struct removal){ .top = dir });
+		/* A directory that changes while it is read may need another pass, and directories
+		 * that were moved to the top are found here. */
+		if (r < 0 || file_each_in(dir, stop_at_first, NULL) != 1)
 			break;
 	}
 	return r;

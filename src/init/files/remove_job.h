@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AGENT_JOB_REMOVE: a whole tree of any depth, without following links. */
+/* Removes trees of any depth, without following links. */
 #ifndef LODGE_INIT_FILES_REMOVE_JOB_H
 #define LODGE_INIT_FILES_REMOVE_JOB_H
 
 #include "init/files/file_job_op.h"
-
-int remove_job_run(const struct file_job *j, struct err *err);
 
 /* `name` and everything below it; success if it does not exist. 0 or -errno. */
 int remove_job_tree(int dir, const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AGENT_JOB_TAR_IN: unpacks an untrusted archive into a directory, and nowhere else. */
+/* Unpacks an untrusted archive into a directory, and nowhere else. */
 #ifndef LODGE_INIT_FILES_TAR_READ_H
 #define LODGE_INIT_FILES_TAR_READ_H
 
@@ -12,7 +12,5 @@ struct tar_options {
 
 /* Unpacks into an open directory. */
 int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err);
-
-int tar_read_run(const struct file_job *j, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/files/tar_write.h"
+#include "init/files/file_job_op.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,6 @@
 #include "base/auto.h"
 #include "base/pax.h"
 #include "init/files/dir_walk.h"
-#include "init/files/name_list.h"
 
 enum { LINK_BUCKETS = 1024 };
 
@@ -181,14 +180,11 @@ static int put_one(int dir, const char *name, size_t path_len, unsigned level, c
 
 static int put_dir(int dir, size_t path_len, unsigned level, char *ret_where)
 {
-	struct name_list names;
-	int r = name_list_read(&names, dir);
+	auto_fini(dir_walk_free_names) struct dir_names names = { 0 };
+	int r = dir_walk_names(&names, dir);
 
-	if (r < 0)
-		return r;
 	for (size_t i = 0; i < names.n && r == 0; i++)
 		r = put_one(dir, names.list[i], path_len, level, ret_where);
-	name_list_free(&names);
 	return r;
 }
 
@@ -200,7 +196,7 @@ int tar_write_run(const struct file_job *j, struct err *err)
 
 	if (dir < 0)
 		return err_sys(err, -dir, "%.160s", j->path);
-	out.fd = FILE_JOB_FD;
+	out.out.fd = FILE_JOB_FD;
 	r = put_dir(dir, 0, 0, where);
 	if (r == 0)
 		r = pax_end(&out);

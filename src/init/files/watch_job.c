@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/files/watch_job.h"
+#include "init/files/file_job_op.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,8 +11,7 @@
 
 #include "base/auto.h"
 #include "init/files/dir_walk.h"
-#include "init/files/name_list.h"
-#include "init/files/buffered_writer.h"
+#include "base/buffered_writer.h"
 
 enum { BUCKETS = 4096, CHECK_MS = 1000 };
 
@@ -97,7 +96,7 @@ static int add_watch(int dir)
  * content of a new directory as created, because files may be older than its watch. */
 static int watch_tree(int dir, size_t len, unsigned level, bool report)
 {
-	struct name_list names;
+	auto_fini(dir_walk_free_names) struct dir_names names = { 0 };
 	int wd = add_watch(dir), r;
 
 	if (wd < 0)
@@ -107,7 +106,7 @@ static int watch_tree(int dir, size_t len, unsigned level, bool report)
 		root_wd = wd;
 	if (r < 0 || !recursive || level >= FILE_JOB_DEPTH_MAX)
 		return r;
-	r = name_list_read(&names, dir);
+	r = dir_walk_names(&names, dir);
 	if (r < 0)
 		return r == -EACCES ? 0 : r;
 	for (size_t i = 0; i < names.n && r == 0; i++) {
@@ -123,7 +122,6 @@ static int watch_tree(int dir, size_t len, unsigned level, bool report)
 		if (r == 0 && sub >= 0)
 			r = watch_tree(sub, len + n + 1, level + 1, report);
 	}
-	name_list_free(&names);
 	return r;
 }
 

@@ -24,112 +24,90 @@ enum {
 	FREEZE_WAIT_MS = 2000,
 };
 
-struct setting {
-	const char *file;
-	char value[48];
-	bool optional; /* missing in some kernel configurations */
-	bool may_fail; /* a later entry sets the same file again */
-};
-
 static int open_dir(int parent, const char *name)
 {
 	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
-static int write_settings(int dir, const struct setting *s, size_t count, struct err *err)
+/* `optional`: missing in some kernel configurations. */
+static int set_number(int dir, const char *file, bool optional, uint64_t value, struct err *err)
 {
-	for (size_t i = 0; i < count; i++) {
-		int r = s[i].value[0] ? file_printf_at(dir, s[i].file, "%s", s[i].value) : 0;
+	int r = file_printf_at(dir, file, "%" PRIu64, value);
 
-		if (r < 0 && !s[i].may_fail && !(s[i].optional && r == -ENOENT))
-			return err_sys(err, -r, "%s", s[i].file);
-	}
-	return 0;
+	return r < 0 && !(optional && r == -ENOENT) ? err_sys(err, -r, "%s", file) : 0;
+}
+
+static int64_t cpu_quota(const struct limits *l)
+{
+	return (int64_t)l->cpu_milli * CPU_PERIOD_US / 1000;
 }
 
 static int set_v2(int dir, const struct limits *l, struct err *err)
 {
-	struct setting cpu_pids[] = { { "cpu.weight", "", false },
-				      { "cpu.max", "", false },
-				      { "pids.max", "", false } };
+	int r;
 
-	snprintf(cpu_pids[0].value, 48, "%u", l->cpu_weight);
-	if (l->cpu_milli)
-		snprintf(cpu_pids[1].value, 48, "%" PRIu64 " %d",
-			 (uint64_t)l->cpu_milli * CPU_PERIOD_US / 1000, CPU_PERIOD_US);
-	else
-		snprintf(cpu_pids[1].value, 48, "max %d", CPU_PERIOD_US);
-	snprintf(cpu_pids[2].value, 48, "%u", l->pids + OWN_PIDS);
-	return write_settings(dir, cpu_pids, ARRAY_LEN(cpu_pids), err);
+	if (set_number(dir, "cpu.weight", false, l->cpu_weight, err) < 0)
+		return -1;
+	r = l->cpu_milli
+		    ? file_printf_at(dir, "cpu.max", "%" PRId64 " %d", cpu_quota(l), CPU_PERIOD_US)
+		    : file_printf_at(dir, "cpu.max", "max %d", CPU_PERIOD_US);
+	if (r < 0)
+		return err_sys(err, -r, "cpu.max");
+	return set_number(dir, "pids.max", false, l->pids + OWN_PIDS, err);
 }
 
 static int set_v2_memory(int dir, const struct limits *l, struct err *err)
 {
 	auto_close int cmd = open_dir(dir, "cmd");
-	struct setting memory[] = { { "memory.max", "", false }, { "memory.swap.max", "0", true } };
 
 	if (cmd < 0)
 		return err_sys(err, errno, "cmd");
-	snprintf(memory[0].value, 48, "%" PRIu64, l->memory_bytes);
-	return write_settings(cmd, memory, ARRAY_LEN(memory), err);
+	if (set_number(cmd, "memory.max", false, l->memory_bytes, err) < 0)
+		return -1;
+	return set_number(cmd, "memory.swap.max", true, 0, err);
+}
+
+static int set_v1_memory(int dir, const struct limits *l, struct err *err)
+{
+	/* The kernel keeps memsw >= limit: a lower limit is written first, a higher one last. */
+	(void)file_printf_at(dir, "memory.limit_in_bytes", "%" PRIu64, l->memory_bytes);
+	if (set_number(dir, "memory.memsw.limit_in_bytes", true, l->memory_bytes, err) < 0 ||
+	    set_number(dir, "memory.limit_in_bytes", false, l->memory_bytes, err) < 0)
+		return -1;
+	return set_number(dir, "memory.kmem.tcp.limit_in_bytes", true, l->memory_bytes / 4, err);
+}
+
+static int set_v1_cpu(int dir, const struct limits *l, bool fresh, struct err *err)
+{
+	uint32_t shares = l->cpu_weight * 1024 / 100;
+	int r = 0;
+
+	if ((!fresh || l->cpu_weight != 100) &&
+	    set_number(dir, "cpu.shares", true, shares < 2 ? 2 : shares, err) < 0)
+		return -1;
+	/* writing a quota walks every cgroup, so a new one stays at its default */
+	if (!fresh || l->cpu_milli)
+		r = file_printf_at(dir, "cpu.cfs_quota_us", "%" PRId64,
+				   l->cpu_milli ? cpu_quota(l) : -1);
+	return r < 0 ? err_sys(err, -r, "cpu.cfs_quota_us") : 0;
 }
 
 static int set_v1(int which, int dir, const struct limits *l, bool fresh, struct err *err)
 {
-	struct setting s[4] = { { .optional = true },
-				{ .optional = true },
-				{ .optional = true },
-				{ .optional = true } };
-	uint32_t shares = l->cpu_weight * 1024 / 100;
-
-	switch (which) {
-	case CGROUP_MEMORY:
-		/* The kernel keeps memsw >= limit: a lower limit is written first, a higher one
-		 * last. */
-		s[0].file = s[2].file = "memory.limit_in_bytes";
-		s[0].may_fail = true;
-		s[2].optional = false;
-		s[1].file = "memory.memsw.limit_in_bytes";
-		for (int i = 0; i < 3; i++)
-			snprintf(s[i].value, 48, "%" PRIu64, l->memory_bytes);
-		s[3].file = "memory.kmem.tcp.limit_in_bytes";
-		snprintf(s[3].value, 48, "%" PRIu64, l->memory_bytes / 4);
-		break;
-	case CGROUP_CPU:
-		s[0].file = "cpu.shares";
-		s[1].file = "cpu.cfs_quota_us";
-		/* writing a quota walks every cgroup, so a new one stays at its default */
-		if (!fresh || l->cpu_weight != 100)
-			snprintf(s[0].value, 48, "%u", shares < 2 ? 2 : shares);
-		if (l->cpu_milli)
-			snprintf(s[1].value, 48, "%" PRIu64,
-				 (uint64_t)l->cpu_milli * CPU_PERIOD_US / 1000);
-		else if (!fresh)
-			snprintf(s[1].value, 48, "-1");
-		s[1].optional = false;
-		break;
-	default:
-		s[0].file = "pids.max";
-		s[0].optional = false;
-		snprintf(s[0].value, 48, "%u", l->pids + OWN_PIDS);
-	}
-	return write_settings(dir, s, ARRAY_LEN(s), err);
+	if (which == CGROUP_MEMORY)
+		return set_v1_memory(dir, l, err);
+	return which == CGROUP_CPU ? set_v1_cpu(dir, l, fresh, err)
+				   : set_number(dir, "pids.max", false, l->pids + OWN_PIDS, err);
 }
 
 void cgroup_fds_close(struct cgroup_fds *f)
 {
 	int *all[] = { &f->dir, &f->commands, &f->init, &f->memory_out, &f->oom, &f->pids_events };
 
-	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-		if (*all[i] >= 0)
-			close(*all[i]);
-		*all[i] = -1;
-	}
-	for (int i = 0; i < CGROUP_V1_COUNT; i++) {
-		if (f->tasks[i] >= 0)
-			close(f->tasks[i]);
-		f->tasks[i] = -1;
-	}
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		close_fd(all[i]);
+	for (int i = 0; i < CGROUP_V1_COUNT; i++)
+		close_fd(&f->tasks[i]);
 }
 
 /* Lets lodge-init make cgroups below `dir` and move its children into them. */
@@ -142,6 +120,8 @@ static void give_to_init(int dir, uid_t owner)
 static int make_v2(struct cgroup_host *h, const char *id, const struct limits *l, uid_t owner,
 		   struct cgroup_fds *f, struct err *err)
 {
+	auto_close int cmd = -1;
+
 	if (mkdirat(h->v2, id, 0755) < 0)
 		return err_sys(err, errno, "cgroup2 mkdir");
 	f->dir = open_dir(h->v2, id);
@@ -154,14 +134,11 @@ static int make_v2(struct cgroup_host *h, const char *id, const struct limits *l
 	}
 	if (mkdirat(f->dir, "init", 0755) < 0 || mkdirat(f->dir, "cmd", 0755) < 0)
 		return err_sys(err, errno, "cgroup2 mkdir");
-	{
-		auto_close int cmd = open_dir(f->dir, "cmd");
-
-		if (cmd < 0)
-			return err_sys(err, errno, "cgroup2 cmd");
-		give_to_init(cmd, owner);
-		f->commands = sys_open_tree(cmd, "", SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH);
-	}
+	cmd = open_dir(f->dir, "cmd");
+	if (cmd < 0)
+		return err_sys(err, errno, "cgroup2 cmd");
+	give_to_init(cmd, owner);
+	f->commands = sys_open_tree(cmd, "", SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH);
 	f->init = openat(f->dir, "init/cgroup.procs", O_WRONLY | O_CLOEXEC);
 	f->pids_events = openat(f->dir, "pids.events", O_RDONLY | O_CLOEXEC);
 	if (f->commands < 0 || f->init < 0 || f->pids_events < 0)

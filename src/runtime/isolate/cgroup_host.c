@@ -14,6 +14,7 @@
 #include "base/auto.h"
 #include "base/file_io.h"
 #include "runtime/linux_calls.h"
+#include "runtime/mount.h"
 #include "wire/keeper_proto.h"
 
 static const char *const v1_names[CGROUP_V1_COUNT] = { "memory", "cpu", "pids" };
@@ -79,18 +80,11 @@ static void find_mounts(struct cgroup_host *h)
  * namespace. */
 static void mount_v2(struct cgroup_host *h, const char *scratch)
 {
-	auto_close int fs = sys_fsopen("cgroup2");
-	int mnt;
+	auto_close int mnt =
+		mount_new("cgroup2", NULL, 0, SYS_ATTR_NOSUID | SYS_ATTR_NODEV | SYS_ATTR_NOEXEC);
 
-	if (fs < 0 || sys_fsconfig(fs, SYS_FSCONFIG_CREATE, NULL, NULL) < 0)
-		return;
-	mnt = sys_fsmount(fs, SYS_ATTR_NOSUID | SYS_ATTR_NODEV | SYS_ATTR_NOEXEC);
-	if (mnt < 0)
-		return;
-	if (sys_move_mount(mnt, "", AT_FDCWD, scratch, SYS_MOVE_F_EMPTY) < 0)
-		close(mnt);
-	else
-		h->v2_parent = mnt;
+	if (mnt >= 0 && mount_attach(mnt, AT_FDCWD, scratch) == 0)
+		h->v2_parent = steal_fd(&mnt);
 }
 
 static int read_own_group(char *path, size_t size)
@@ -146,8 +140,8 @@ static bool choose_named(struct cgroup_host *h, const char *name)
 static void choose_v2_base(struct cgroup_host *h)
 {
 	const char *name = secure_getenv("LODGE_CGROUP");
+	auto_close int own = -1;
 	char path[512];
-	int own;
 
 	if (name && *name) {
 		if (choose_named(h, name))
@@ -158,11 +152,8 @@ static void choose_v2_base(struct cgroup_host *h)
 		return;
 	own = openat(h->v2_parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (own >= 0 && faccessat(own, "cgroup.procs", W_OK, AT_EACCESS) == 0 &&
-	    (geteuid() != 0 || is_delegated(own))) {
-		set_v2_base(h, own);
-	} else if (own >= 0) {
-		close(own);
-	}
+	    (geteuid() != 0 || is_delegated(own)))
+		set_v2_base(h, steal_fd(&own));
 }
 
 /* v2 allows processes only in leaf cgroups: move those of the parent into a child. */

@@ -119,11 +119,8 @@ int devfs_make(bool rootless, gid_t tty_gid, struct devfs *ret)
 
 void devfs_close(struct devfs *d)
 {
-	if (d->tree >= 0)
-		close(d->tree);
-	if (d->pts >= 0)
-		close(d->pts);
-	d->tree = d->pts = -1;
+	close_fd(&d->tree);
+	close_fd(&d->pts);
 }
 
 /* The only writable directory; the rest of the file system becomes read-only. */

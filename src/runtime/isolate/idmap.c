@@ -101,7 +101,7 @@ static int change_user(uid_t id)
 /* What the helper process of one namespace makes, and how its ids are mapped. */
 struct plan {
 	int proc;
-	bool network, own_user, bounds;
+	bool network, own_user; /* network: also bounds for the user */
 	uid_t base; /* own_user: the uid to change to first */
 	uid_t inside, outside, count; /* the map */
 	gid_t gid_inside, gid_outside;
@@ -118,7 +118,7 @@ static _Noreturn void helper_main(int sock, const struct plan *p)
 		r = change_user(p->base);
 	if (r == 0 && unshare(CLONE_NEWUSER) < 0)
 		r = -errno;
-	if (r == 0 && p->bounds)
+	if (r == 0 && p->network)
 		r = set_user_limits(p->proc);
 	if (write(sock, &r, sizeof(r)) == sizeof(r))
 		(void)read(sock, &end, 1);
@@ -226,13 +226,9 @@ static int take_range(struct idmap_host *h, struct idmap *idmap)
 
 void idmap_close(struct idmap *idmap)
 {
-	int *all[] = { &idmap->userns, &idmap->netns, &idmap->lock };
-
-	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-		if (*all[i] >= 0)
-			close(*all[i]);
-		*all[i] = -1;
-	}
+	close_fd(&idmap->userns);
+	close_fd(&idmap->netns);
+	close_fd(&idmap->lock);
 }
 
 /* The kernel caches every name below sys/ once per namespace, all of them in one hash chain of the
@@ -262,7 +258,7 @@ static void release_proc(struct idmap_host *h)
 int idmap_make(struct idmap_host *h, int one_id, struct idmap *ret, struct err *err)
 {
 	struct idmap idmap = { -1, -1, -1, 0 };
-	struct plan p = { .network = true, .bounds = true, .own_user = !h->rootless };
+	struct plan p = { .network = true, .own_user = !h->rootless };
 	int r = h->rootless ? 0 : take_range(h, &idmap);
 
 	if (r < 0)

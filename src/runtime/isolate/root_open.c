@@ -82,10 +82,7 @@ static int add_entry(const struct root_source *r, const char *entry, const struc
 static int add_template(const struct root_source *r, const char *name, const struct idmap *idmap,
 			struct rootfs *root, struct err *err)
 {
-	char entry[KEEPER_ID_SIZE + 4];
-
-	snprintf(entry, sizeof(entry), "t-%s", name);
-	if (add_entry(r, entry, idmap, root, err) == 0)
+	if (add_entry(r, storage_entry('t', name).name, idmap, root, err) == 0)
 		return 0;
 	return err->sys == ENOENT ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'", name) : -1;
 }
@@ -107,11 +104,9 @@ int root_open_upper_layers(const struct root_source *r, const struct keeper_crea
 static int check_layer(const struct root_source *r, const struct keeper_create *c, const char *name,
 		       struct err *err)
 {
-	char entry[KEEPER_ID_SIZE + 4], below[KEEPER_ID_SIZE];
-	int res;
+	char below[KEEPER_ID_SIZE];
+	int res = storage_template(r->storage, storage_entry('l', name).name, below);
 
-	snprintf(entry, sizeof(entry), "l-%s", name);
-	res = storage_template(r->storage, entry, below);
 	if (res == -ENOENT)
 		return err_set(err, ERR_NOT_FOUND, "no layer %s", name);
 	if (res < 0)
@@ -125,15 +120,14 @@ static int add_layers(const struct root_source *r, const struct keeper_create *c
 		      const struct idmap *idmap, struct rootfs *root, struct err *err)
 {
 	int upper = root_open_upper_layers(r, c, err);
-	char entry[KEEPER_ID_SIZE + 4];
 
 	if (upper < 0)
 		return -1;
 	for (uint32_t i = 0; i < c->nlayers; i++) {
-		snprintf(entry, sizeof(entry), "l-%s", c->layers[i]);
-		if (check_layer(r, c, c->layers[i], err) < 0)
-			return -1;
-		if (i >= (uint32_t)upper && add_entry(r, entry, idmap, root, err) < 0)
+		const struct storage_entry e = storage_entry('l', c->layers[i]);
+
+		if (check_layer(r, c, c->layers[i], err) < 0 ||
+		    (i >= (uint32_t)upper && add_entry(r, e.name, idmap, root, err) < 0))
 			return -1;
 	}
 	return 0;
@@ -145,8 +139,8 @@ static int reopen_dir(int fd, struct stat *st, struct err *err)
 {
 	char link[40], path[4096];
 	struct stat again;
+	auto_close int dir = -1;
 	ssize_t n;
-	int dir;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, path, sizeof(path) - 1);
@@ -158,11 +152,9 @@ static int reopen_dir(int fd, struct stat *st, struct err *err)
 	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return err_sys(err, errno, "%s", path);
-	if (fstat(dir, &again) < 0 || again.st_dev != st->st_dev || again.st_ino != st->st_ino) {
-		close(dir);
+	if (fstat(dir, &again) < 0 || again.st_dev != st->st_dev || again.st_ino != st->st_ino)
 		return err_set(err, ERR_CONFLICT, "%s changed while it was being mounted", path);
-	}
-	return dir;
+	return steal_fd(&dir);
 }
 
 /* Files of the directory's owner belong to the guest inside; all others have no mapped owner. */
@@ -226,7 +218,6 @@ static int add_lowers(const struct root_source *r, const struct keeper_create *c
 int root_open_prepare(const struct root_source *r, const struct keeper_create *c, const int *dirs,
 		      const struct idmap *idmap, struct rootfs *ret, struct err *err)
 {
-	rootfs_init(ret);
 	ret->owner = r->rootless ? 0 : idmap->base;
 	ret->root_class = c->class == KEEPER_CLASS_ROOT;
 	ret->rootless = r->rootless;
@@ -234,8 +225,7 @@ int root_open_prepare(const struct root_source *r, const struct keeper_create *c
 	memcpy(ret->workdir, c->workdir, sizeof(ret->workdir));
 	ret->uid = idmap->base + c->uid;
 	ret->gid = idmap->base + c->gid;
-	if (add_lowers(r, c, idmap, ret, err) == 0 && add_binds(r, c, dirs, idmap, ret, err) == 0)
-		return 0;
-	rootfs_close(ret);
-	return -1;
+	if (add_lowers(r, c, idmap, ret, err) < 0)
+		return -1;
+	return add_binds(r, c, dirs, idmap, ret, err);
 }

@@ -20,8 +20,8 @@ struct root_source {
 int root_open_upper_layers(const struct root_source *r, const struct keeper_create *create,
 			   struct err *err);
 
-/* `dirs`: the descriptors of the request, one per bind. On success the caller owns *ret and sets
- * its upper layer. */
+/* `dirs`: the descriptors of the request, one per bind. The caller passes *ret as
+ * ROOTFS_NONE, sets its upper layer, and closes it also on failure. */
 int root_open_prepare(const struct root_source *r, const struct keeper_create *create,
 		      const int *dirs, const struct idmap *idmap, struct rootfs *ret,
 		      struct err *err);

@@ -20,21 +20,14 @@
 
 #define SECBIT_NO_SETUID_FIXUP_ (1 << 2)
 
-void rootfs_init(struct rootfs *r)
-{
-	memset(r, 0, sizeof(*r));
-	r->upper = -1;
-}
-
 void rootfs_close(struct rootfs *r)
 {
 	for (size_t i = 0; i < r->nlowers; i++)
 		close(r->lowers[i]);
 	for (size_t i = 0; i < r->nbinds; i++)
 		close(r->binds[i].mnt);
-	if (r->upper >= 0)
-		close(r->upper);
-	rootfs_init(r);
+	close_autop(&r->upper);
+	*r = (struct rootfs)ROOTFS_NONE;
 }
 
 static int make_base(int scratch)
@@ -82,7 +75,7 @@ int rootfs_enter_base(const struct devfs *dev, bool rootless, struct err *err)
 }
 
 /* The working directory becomes the root; the old root is no longer reachable in this namespace. */
-static int pivot_here(struct err *err)
+int rootfs_pivot(struct err *err)
 {
 	if (sys_pivot_root(".", ".") < 0)
 		return err_sys(err, errno, "pivot_root");
@@ -91,11 +84,6 @@ static int pivot_here(struct err *err)
 	if (chdir("/") < 0)
 		return err_sys(err, errno, "chdir /");
 	return 0;
-}
-
-int rootfs_pivot_base(struct err *err)
-{
-	return pivot_here(err);
 }
 
 /* Opens the directory `path` below `root` and creates missing parts. Refuses symbolic links. */
@@ -179,7 +167,8 @@ static int mount_overlay(const struct rootfs *r, struct err *err)
 		{ "index", "off" },	{ "userxattr", NULL },
 	};
 	uint64_t attr = SYS_ATTR_NODEV;
-	int mnt;
+	auto_close int mnt = -1;
+	int res;
 
 	if (!r->root_class && !hook_weak("nosuid"))
 		attr |= SYS_ATTR_NOSUID;
@@ -188,12 +177,8 @@ static int mount_overlay(const struct rootfs *r, struct err *err)
 	mnt = mount_new("overlay", options, ARRAY_LEN(options) - !r->rootless, attr);
 	if (mnt < 0)
 		return err_sys(err, -mnt, "mount overlay");
-	{
-		auto_close int owned = mnt;
-		int res = mount_attach(owned, AT_FDCWD, "new");
-
-		return res < 0 ? err_sys(err, -res, "attach overlay") : 0;
-	}
+	res = mount_attach(mnt, AT_FDCWD, "new");
+	return res < 0 ? err_sys(err, -res, "attach overlay") : 0;
 }
 
 /* Locks and watches work on inodes. Through an overlay the sandbox has its own inodes, so it
@@ -280,5 +265,5 @@ int rootfs_enter(const struct rootfs *r, struct err *err)
 	if (*r->hostname && !hook_weak("utsns") &&
 	    sethostname(r->hostname, strlen(r->hostname)) < 0)
 		return err_sys(err, errno, "hostname");
-	return pivot_here(err);
+	return rootfs_pivot(err);
 }

@@ -40,7 +40,10 @@ struct rootfs {
 	char hostname[KEEPER_ID_SIZE];
 };
 
-void rootfs_init(struct rootfs *r);
+#define ROOTFS_NONE                                                                                \
+	{                                                                                          \
+		.upper = -1                                                                        \
+	}
 void rootfs_close(struct rootfs *r);
 
 /* Makes the base tree once, in the keeper's own mount namespace at <scratch>/base, and makes it the
@@ -50,8 +53,8 @@ int rootfs_host_init(int scratch, struct err *err);
 
 /* In the new mount namespace, from the inherited working directory. */
 int rootfs_enter_base(const struct devfs *dev, bool rootless, struct err *err);
-/* For a pool slot: the base tree becomes the root. */
-int rootfs_pivot_base(struct err *err);
+/* The working directory becomes the root; for a pool slot that is the base tree. */
+int rootfs_pivot(struct err *err);
 /* From the base tree (working directory): builds the sandbox's root and enters it. */
 int rootfs_enter(const struct rootfs *r, struct err *err);
 

@@ -87,7 +87,7 @@ static void child_tree(const struct sandbox_spawn_args *a)
 	begin_step("base tree");
 	check_err(rootfs_enter_base(&a->parts->dev, a->host->rootless, &child.err));
 	begin_step("root");
-	check_err(a->root ? rootfs_enter(a->root, &child.err) : rootfs_pivot_base(&child.err));
+	check_err(a->root ? rootfs_enter(a->root, &child.err) : rootfs_pivot(&child.err));
 }
 
 static void child_confine(const struct sandbox_spawn_args *a)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -25,6 +24,16 @@
 #define SETID_BITS 06000u
 
 enum { WORDS = (SYSCALLS_KNOWN + 32) / 32 };
+
+/* The calls that set a mode, and which argument it is. */
+static const struct {
+	long call;
+	unsigned arg;
+} modes[] = {
+	{ SYS_chmod, 1 },     { SYS_fchmod, 1 }, { SYS_fchmodat, 2 },
+	{ SYS_fchmodat2, 2 }, { SYS_mknod, 1 },	 { SYS_mknodat, 2 },
+	{ SYS_creat, 1 },     { SYS_open, 2 },	 { SYS_openat, 3 },
+};
 
 static void emit(struct seccomp_prog *p, uint16_t code, uint8_t jt, uint8_t jf, uint32_t k)
 {
@@ -90,33 +99,18 @@ static void rule_always(struct seccomp_prog *p, long call, uint32_t value)
 	rule_end(p, at);
 }
 
-/* Refuses `call` when the low half of args[n] is one of `list`, else allows it. */
-static void rule_not_in(struct seccomp_prog *p, long call, unsigned n, const uint32_t *list,
-			size_t count)
+/* `listed` if the low half of args[n] is one of `list`, else `other`. */
+static void rule_list(struct seccomp_prog *p, long call, unsigned n, const uint32_t *list,
+		      size_t count, uint32_t listed, uint32_t other)
 {
 	size_t at = rule_begin(p, call);
 
 	load_arg(p, n);
 	for (size_t i = 0; i < count; i++) {
 		emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, list[i]);
-		ret(p, EPERM_RET);
+		ret(p, listed);
 	}
-	ret(p, ALLOW);
-	rule_end(p, at);
-}
-
-/* Allows `call` only when args[n] is one of `list`. */
-static void rule_only(struct seccomp_prog *p, long call, unsigned n, const uint32_t *list,
-		      size_t count, uint32_t value)
-{
-	size_t at = rule_begin(p, call);
-
-	load_arg(p, n);
-	for (size_t i = 0; i < count; i++) {
-		emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, list[i]);
-		ret(p, ALLOW);
-	}
-	ret(p, value);
+	ret(p, other);
 	rule_end(p, at);
 }
 
@@ -207,28 +201,21 @@ static void rules_with_arguments(struct seccomp_prog *p, bool root_class)
 	rule_always(p, SYS_clone3, root_class ? ENOSYS_RET : ALLOW);
 	rule_always(p, SYS_openat2, ALLOW);
 	rule_socket(p);
-	rule_only(p, SYS_socketpair, 0, &(uint32_t){ 1 /* AF_UNIX */ }, 1,
+	rule_list(p, SYS_socketpair, 0, &(uint32_t){ 1 /* AF_UNIX */ }, 1, ALLOW,
 		  SECCOMP_RET_ERRNO | EAFNOSUPPORT);
 	rule_ulp(p);
 	rule_prlimit(p);
-	rule_not_in(p, SYS_ioctl, 1, ioctls, ARRAY_LEN(ioctls));
-	rule_not_in(p, SYS_prctl, 0, prctls, ARRAY_LEN(prctls));
-	rule_only(p, SYS_personality, 0, personalities, ARRAY_LEN(personalities), EPERM_RET);
+	rule_list(p, SYS_ioctl, 1, ioctls, ARRAY_LEN(ioctls), EPERM_RET, ALLOW);
+	rule_list(p, SYS_prctl, 0, prctls, ARRAY_LEN(prctls), EPERM_RET, ALLOW);
+	rule_list(p, SYS_personality, 0, personalities, ARRAY_LEN(personalities), ALLOW, EPERM_RET);
 	if (root_class) {
 		rule_always(p, SYS_chroot, ALLOW);
 		return;
 	}
 	if (hook_weak("setuidbits"))
 		return;
-	rule_mask(p, SYS_chmod, 1, SETID_BITS, EPERM_RET);
-	rule_mask(p, SYS_fchmod, 1, SETID_BITS, EPERM_RET);
-	rule_mask(p, SYS_fchmodat, 2, SETID_BITS, EPERM_RET);
-	rule_mask(p, SYS_fchmodat2, 2, SETID_BITS, EPERM_RET);
-	rule_mask(p, SYS_mknod, 1, SETID_BITS, EPERM_RET);
-	rule_mask(p, SYS_mknodat, 2, SETID_BITS, EPERM_RET);
-	rule_mask(p, SYS_creat, 1, SETID_BITS, EPERM_RET);
-	rule_mask(p, SYS_open, 2, SETID_BITS, EPERM_RET);
-	rule_mask(p, SYS_openat, 3, SETID_BITS, EPERM_RET);
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+		rule_mask(p, modes[i].call, modes[i].arg, SETID_BITS, EPERM_RET);
 }
 
 /* A = index of a word on entry: a binary search over [lo, hi) that ends in loading the word and
@@ -276,14 +263,10 @@ static void bitmap(struct seccomp_prog *p, const uint32_t words[WORDS])
 /* The bitmap must not allow calls that an argument rule decides. */
 static void fill_words(uint32_t words[WORDS], bool root_class)
 {
-	static const long checked[] = { SYS_chmod,     SYS_fchmod, SYS_fchmodat,
-					SYS_fchmodat2, SYS_mknod,  SYS_mknodat,
-					SYS_creat,     SYS_open,   SYS_openat };
-
 	for (size_t i = 0; i < ARRAY_LEN(syscalls_allowed); i++)
 		words[syscalls_allowed[i] / 32] |= 1u << (syscalls_allowed[i] % 32);
-	for (size_t i = 0; !root_class && !hook_weak("setuidbits") && i < ARRAY_LEN(checked); i++)
-		words[checked[i] / 32] &= ~(1u << (checked[i] % 32));
+	for (size_t i = 0; !root_class && !hook_weak("setuidbits") && i < ARRAY_LEN(modes); i++)
+		words[modes[i].call / 32] &= ~(1u << (modes[i].call % 32));
 }
 
 void seccomp_build(struct seccomp_prog *p, bool root_class)
@@ -315,67 +298,4 @@ int seccomp_install(const struct seccomp_prog *p)
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &fprog) < 0)
 		return -errno;
 	return 0;
-}
-
-static bool jump_taken(const struct sock_filter *f, uint32_t a)
-{
-	switch (BPF_OP(f->code)) {
-	case BPF_JEQ:
-		return a == f->k;
-	case BPF_JGE:
-		return a >= f->k;
-	default:
-		return (a & f->k) != 0;
-	}
-}
-
-uint32_t seccomp_eval(const struct seccomp_prog *p, uint32_t arch, uint32_t nr,
-		      const uint64_t args[6])
-{
-	struct seccomp_data data = { .nr = (int)nr, .arch = arch };
-	uint32_t a = 0, x = 0, mem = 0, word;
-
-	memcpy(data.args, args, sizeof(data.args));
-	for (size_t pc = 0; pc < p->len; pc++) {
-		const struct sock_filter *f = &p->code[pc];
-
-		switch (f->code) {
-		case BPF_LD | BPF_W | BPF_ABS:
-			memcpy(&word, (const char *)&data + f->k, sizeof(word));
-			a = word;
-			break;
-		case BPF_LD | BPF_IMM:
-			a = f->k;
-			break;
-		case BPF_LD | BPF_MEM:
-			a = mem;
-			break;
-		case BPF_ST:
-			mem = a;
-			break;
-		case BPF_MISC | BPF_TAX:
-			x = a;
-			break;
-		case BPF_MISC | BPF_TXA:
-			a = x;
-			break;
-		case BPF_ALU | BPF_RSH | BPF_K:
-			a >>= f->k;
-			break;
-		case BPF_ALU | BPF_RSH | BPF_X:
-			a >>= x;
-			break;
-		case BPF_ALU | BPF_AND | BPF_K:
-			a &= f->k;
-			break;
-		case BPF_JMP | BPF_JA:
-			pc += f->k;
-			break;
-		case BPF_RET | BPF_K:
-			return f->k;
-		default:
-			pc += jump_taken(f, a) ? f->jt : f->jf;
-		}
-	}
-	return SECCOMP_RET_KILL_PROCESS;
 }

@@ -21,10 +21,6 @@ struct seccomp_prog {
 /* `root_class` leaves setuid and setgid bits in modes alone (dpkg needs them) and allows chroot. */
 void seccomp_build(struct seccomp_prog *prog, bool root_class);
 
-/* For tests: runs the program as the kernel does and returns its result for one call. */
-uint32_t seccomp_eval(const struct seccomp_prog *prog, uint32_t arch, uint32_t nr,
-		      const uint64_t args[6]);
-
 /* Installs it on the calling thread. 0 or -errno. */
 int seccomp_install(const struct seccomp_prog *prog);
 

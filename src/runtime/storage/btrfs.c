@@ -41,10 +41,9 @@ int btrfs_subvol_create(int dir, const char *name)
 	return ioctl(dir, BTRFS_IOC_SUBVOL_CREATE, &args) < 0 ? -errno : 0;
 }
 
-int btrfs_subvol_snapshot(int dir, const char *name, int from, bool read_only)
+int btrfs_subvol_snapshot(int dir, const char *name, int from)
 {
-	struct btrfs_ioctl_vol_args_v2 args = { .fd = from,
-						.flags = read_only ? BTRFS_SUBVOL_RDONLY : 0 };
+	struct btrfs_ioctl_vol_args_v2 args = { .fd = from };
 
 	snprintf(args.name, sizeof(args.name), "%s", name);
 	return ioctl(dir, BTRFS_IOC_SNAP_CREATE_V2, &args) < 0 ? -errno : 0;

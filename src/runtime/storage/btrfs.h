@@ -9,7 +9,7 @@
 bool btrfs_is(int dir);
 int btrfs_quota_enable(int dir);
 int btrfs_subvol_create(int dir, const char *name);
-int btrfs_subvol_snapshot(int dir, const char *name, int from, bool read_only);
+int btrfs_subvol_snapshot(int dir, const char *name, int from);
 /* Also removes its quota group. */
 int btrfs_subvol_delete(int dir, const char *name);
 int btrfs_limit(int subvol, uint64_t bytes);

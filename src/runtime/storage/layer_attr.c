@@ -25,19 +25,9 @@ bool layer_attr_is_user(void)
 	return refused;
 }
 
-const char *layer_attr_opaque(bool user)
-{
-	return user ? LAYER_ATTR_USER "opaque" : LAYER_ATTR_ROOT "opaque";
-}
-
-const char *layer_attr_origin(bool user)
-{
-	return user ? LAYER_ATTR_USER "origin" : LAYER_ATTR_ROOT "origin";
-}
-
 const char *layer_attr_mark(bool user, const char *name)
 {
-	const char *prefix = user ? LAYER_ATTR_USER : LAYER_ATTR_ROOT;
+	const char *prefix = LAYER_ATTR_NAME(user, "");
 	size_t n = strlen(prefix);
 
 	return strncmp(name, prefix, n) == 0 ? name + n : NULL;

@@ -14,8 +14,8 @@
  * initial user namespace and mounts it so (userxattr). Attributes with the other prefix then belong
  * to the guest. */
 bool layer_attr_is_user(void);
-const char *layer_attr_opaque(bool user);
-const char *layer_attr_origin(bool user);
+/* The name of a mark, such as "opaque". */
+#define LAYER_ATTR_NAME(user, mark) ((user) ? LAYER_ATTR_USER mark : LAYER_ATTR_ROOT mark)
 
 /* The part of a name after the overlay's prefix, or NULL if the name does not have it. */
 const char *layer_attr_mark(bool user, const char *name);

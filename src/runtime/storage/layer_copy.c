@@ -303,9 +303,9 @@ static int set_marks(const struct copy *c, const struct layer_walk_dir *d)
 	int r = 0;
 
 	if (d->opaque)
-		r = layer_attr_set(&to, layer_attr_opaque(c->attrs.user), "y", 1);
+		r = layer_attr_set(&to, LAYER_ATTR_NAME(c->attrs.user, "opaque"), "y", 1);
 	if (r == 0 && d->whiteouts && *d->path)
-		r = layer_attr_set(&to, layer_attr_origin(c->attrs.user), "", 0);
+		r = layer_attr_set(&to, LAYER_ATTR_NAME(c->attrs.user, "origin"), "", 0);
 	return r;
 }
 

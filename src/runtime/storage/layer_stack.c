@@ -22,12 +22,6 @@ static int add_dir(void *arg, const struct layer_walk_dir *d)
 	return 0;
 }
 
-static int ignore_dir(void *arg, const struct layer_walk_dir *d)
-{
-	(void)arg, (void)d;
-	return 0;
-}
-
 static int add_entry(void *arg, const struct layer_walk_item *i)
 {
 	struct usage *s = arg;
@@ -43,7 +37,7 @@ static int add_entry(void *arg, const struct layer_walk_item *i)
 
 int layer_stack_bytes(int dir, uint64_t *ret)
 {
-	static const struct layer_walk_ops ops = { add_dir, ignore_dir, add_entry, add_entry };
+	static const struct layer_walk_ops ops = { add_dir, NULL, add_entry, add_entry };
 	struct usage s = { .blocks = 0 };
 	int r;
 

@@ -210,15 +210,9 @@ static int enter_dir(void *arg, const struct layer_walk_dir *d)
 	return r;
 }
 
-static int ignore_dir(void *arg, const struct layer_walk_dir *d)
-{
-	(void)arg, (void)d;
-	return 0;
-}
-
 int layer_tar(const int *layers, size_t n, int fd)
 {
-	static const struct layer_walk_ops ops = { enter_dir, ignore_dir, put_entry, put_whiteout };
+	static const struct layer_walk_ops ops = { enter_dir, NULL, put_entry, put_whiteout };
 	auto_free struct tar *t = calloc(1, sizeof(*t));
 	auto_close int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
@@ -226,7 +220,7 @@ int layer_tar(const int *layers, size_t n, int fd)
 
 	if (!t)
 		return -ENOMEM;
-	t->pax.fd = fd;
+	t->pax.out.fd = fd;
 	t->attrs.user = layer_attr_is_user();
 	layer_links_init(&t->links);
 	sigaction(SIGPIPE, &ignore, &before); /* a reader that exits is an EPIPE */

@@ -283,7 +283,7 @@ static int ascend(struct walk *w)
 
 	w->path[l->path_len] = 0;
 	d = dir_of(w, l, NULL);
-	r = w->ops->leave(w->arg, &d);
+	r = w->ops->leave ? w->ops->leave(w->arg, &d) : 0;
 	w->level = l->up;
 	w->depth--;
 	for (unsigned i = 0; i < w->n && l->up && r == 0; i++) {
@@ -438,8 +438,8 @@ int layer_walk(const int *layers, size_t n, const struct layer_walk_ops *ops, vo
 	w->ops = ops;
 	w->arg = arg;
 	w->n = (unsigned)n;
-	w->opaque = layer_attr_opaque(user);
-	w->whiteout = user ? LAYER_ATTR_USER "whiteout" : LAYER_ATTR_ROOT "whiteout";
+	w->opaque = LAYER_ATTR_NAME(user, "opaque");
+	w->whiteout = LAYER_ATTR_NAME(user, "whiteout");
 	memset(w->fd, -1, sizeof(w->fd));
 	r = open_roots(w, layers);
 	while (r == 0 && w->level) {

@@ -30,7 +30,7 @@ struct layer_walk_dir {
 /* A non-zero return value ends the walk and is its result. */
 struct layer_walk_ops {
 	int (*enter)(void *arg, const struct layer_walk_dir *d);
-	int (*leave)(void *arg, const struct layer_walk_dir *d);
+	int (*leave)(void *arg, const struct layer_walk_dir *d); /* or NULL */
 	int (*entry)(void *arg, const struct layer_walk_item *i); /* no directory, no whiteout */
 	int (*whiteout)(void *arg, const struct layer_walk_item *i);
 };

@@ -26,21 +26,12 @@ static int dir_make(int dir, const char *entry)
 	return mkdirat(dir, entry, 0700) < 0 ? -errno : 0;
 }
 
-static int dir_drop(int dir, const char *entry)
+struct storage_entry storage_entry(char kind, const char *id)
 {
-	return file_remove_tree_at(dir, entry);
-}
+	struct storage_entry e;
 
-static int dir_limit(int dir, const char *entry, uint64_t bytes)
-{
-	(void)dir, (void)entry, (void)bytes;
-	return -EOPNOTSUPP;
-}
-
-static int dir_usage(int dir, const char *entry, uint64_t *ret)
-{
-	(void)dir, (void)entry, (void)ret;
-	return -EOPNOTSUPP;
+	snprintf(e.name, sizeof(e.name), "%c-%s", kind, id);
+	return e;
 }
 
 static int open_entry(int dir, const char *entry)
@@ -68,15 +59,12 @@ static int subvol_snapshot(int dir, const char *from, const char *to)
 {
 	auto_close int fd = open_entry(dir, from);
 
-	return fd < 0 ? fd : btrfs_subvol_snapshot(dir, to, fd, false);
+	return fd < 0 ? fd : btrfs_subvol_snapshot(dir, to, fd);
 }
 
-static const struct storage_ops dir_ops = { "dir",     false,	  dir_make, dir_drop,
-					    dir_limit, dir_usage, NULL };
-static const struct storage_ops btrfs_ops = {
-	"btrfs",      true,	    btrfs_subvol_create, btrfs_subvol_delete,
-	subvol_limit, subvol_usage, subvol_snapshot
-};
+static const struct storage_ops dir_ops = { .make = dir_make, .drop = file_remove_tree_at };
+static const struct storage_ops btrfs_ops = { btrfs_subvol_create, btrfs_subvol_delete,
+					      subvol_limit, subvol_usage, subvol_snapshot };
 
 static int open_plain(struct storage *s, struct err *err)
 {
@@ -122,7 +110,7 @@ int storage_open(struct storage *s, struct err *err)
 bool storage_has_limit(const struct storage *s)
 {
 	if (s->dir >= 0)
-		return s->ops->has_limit;
+		return s->ops->limit != NULL;
 	if (s->rootless)
 		return false;
 	if (btrfs_is(s->home))
@@ -145,7 +133,7 @@ static int make_upper(int entry)
 static int mount_upper(struct storage *s, const char *entry, int fd, const struct limits *l,
 		       int userns)
 {
-	int r = s->ops->has_limit ? s->ops->limit(s->dir, entry, l->disk_bytes) : 0;
+	int r = s->ops->limit ? s->ops->limit(s->dir, entry, l->disk_bytes) : 0;
 
 	return r < 0 ? r : mount_clone(fd, "", SYS_ATTR_NODEV, userns);
 }
@@ -327,7 +315,7 @@ int storage_seal(struct storage *s, const char *entry, struct err *err)
 	auto_close int fd = open_entry(s->dir, entry);
 	int r = fd < 0 ? fd : file_remove_tree_at(fd, "w");
 
-	if (r == 0 && s->ops->has_limit)
+	if (r == 0 && s->ops->limit)
 		r = btrfs_limit(fd, UINT64_MAX); /* none */
 	return r < 0 ? err_sys(err, -r, "seal %s", entry) : 0;
 }
@@ -393,11 +381,8 @@ int storage_rename(struct storage *s, const char *from, const char *to, struct e
 
 int storage_limit(struct storage *s, const char *entry, uint64_t bytes, struct err *err)
 {
-	int r;
+	int r = s->ops && s->ops->limit ? s->ops->limit(s->dir, entry, bytes) : 0;
 
-	if (storage_open(s, err) < 0)
-		return -1;
-	r = s->ops->limit(s->dir, entry, bytes);
 	return r < 0 ? err_sys(err, -r, "set the disk limit of %s", entry) : 0;
 }
 
@@ -405,7 +390,7 @@ uint64_t storage_usage(struct storage *s, const char *entry)
 {
 	uint64_t used;
 
-	if (s->dir < 0 || s->ops->usage(s->dir, entry, &used) < 0)
+	if (s->dir < 0 || !s->ops->usage || s->ops->usage(s->dir, entry, &used) < 0)
 		return UINT64_MAX;
 	return used;
 }

@@ -27,16 +27,13 @@
 #include "base/file_io.h"
 #include "wire/keeper_proto.h"
 
-struct storage;
-
 struct storage_ops { /* on entries of one directory; 0 or -errno */
-	const char *name;
-	bool has_limit;
 	int (*make)(int dir, const char *entry);
 	int (*drop)(int dir, const char *entry);
+	/* NULL: not supported */
 	int (*limit)(int dir, const char *entry, uint64_t bytes);
 	int (*usage)(int dir, const char *entry, uint64_t *ret);
-	int (*snapshot)(int dir, const char *from, const char *to); /* NULL: not supported */
+	int (*snapshot)(int dir, const char *from, const char *to);
 };
 
 struct storage {
@@ -47,6 +44,12 @@ struct storage {
 	bool defer_removal; /* storage_drop() renames trees to x-R, for storage_sweep() */
 	bool has_dropped; /* there are trees for storage_sweep() */
 };
+
+/* The name of an entry: `kind` is its letter in the list above. */
+struct storage_entry {
+	char name[KEEPER_ID_SIZE + 4];
+};
+struct storage_entry storage_entry(char kind, const char *id);
 
 /* True if the disk storage exists. If not, nothing was ever stored; this does not make it. */
 bool storage_is_made(const struct storage *s);
@@ -94,6 +97,7 @@ void storage_sweep(const struct storage *s);
 /* `to` must not exist. storage_rename() also syncs the new name. */
 int storage_move(struct storage *s, const char *from, const char *to, struct err *err);
 int storage_rename(struct storage *s, const char *from, const char *to, struct err *err);
+/* Does nothing if the storage is not open or enforces no limits. */
 int storage_limit(struct storage *s, const char *entry, uint64_t bytes, struct err *err);
 /* UINT64_MAX: unknown. The number lags behind writes by a few seconds. */
 uint64_t storage_usage(struct storage *s, const char *entry);
