@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/internal.h"
+
+#include "http/byte_ring.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 int byte_ring_init(struct ring *r, size_t size)

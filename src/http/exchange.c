@@ -3,11 +3,19 @@
  * pieces of the body, then once more without data, and repeats a call after the connection was
  * suspended. A response can be queued only in the first and in the last call; in the first it
  * closes the connection if a body was announced. */
-#include "base/clock.h"
-#include "http/internal.h"
+#include "http/exchange.h"
 
 #include <poll.h>
 #include <stdio.h>
+
+#include "base/clock.h"
+#include "http/byte_ring.h"
+#include "http/handler_thread.h"
+#include "http/http_clock.h"
+#include "http/request_body.h"
+#include "http/request_head.h"
+#include "http/response.h"
+#include "http/server_conn.h"
 
 /* The only place that suspends a connection. */
 static enum MHD_Result wait_worker(struct http_request *rq)
@@ -32,27 +40,6 @@ void http_abort(struct http_request *rq)
 	rq->cut = true;
 	http_conn_cut(rq->conn);
 	http_wake(rq);
-}
-
-bool http_is_gone(struct http_request *rq)
-{
-	struct pollfd p = { .events = POLLRDHUP };
-	bool gone;
-
-	pthread_mutex_lock(&rq->lock);
-	gone = rq->gone || rq->cut || rq->server->ending;
-	if (!gone) {
-		/* The library does not poll a suspended connection. */
-		p.fd = rq->conn->fd;
-		gone = poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
-	}
-	pthread_mutex_unlock(&rq->lock);
-	return gone;
-}
-
-bool http_is_ending(const struct http_request *rq)
-{
-	return rq->server->ending;
 }
 
 /* ---- completion ------------------------------------------------------------------------------ */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Worker threads for handlers: started on demand, kept for a moment, then ended. */
-#include "http/internal.h"
+#include "http/handler_thread.h"
+
+#include "http/exchange.h"
+#include "http/http_clock.h"
 
 enum { LINGER_MS = 5000 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
-#include "http/internal.h"
+#include "http/http_clock.h"
 
 #include <errno.h>
 #include <time.h>
+
+#include "base/clock.h"
 
 void http_cond_init(pthread_cond_t *cond)
 {

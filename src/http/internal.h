@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared declarations of the HTTP server.
+/* Shared types of the HTTP server.
  *
  * Two threads use a request: the library's, which does the I/O, and the worker that runs the
  * handler. The request's `lock` protects what they share. Only the library's thread suspends a
@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "http/byte_ring.h"
 #include "http/server.h"
 
 enum {
@@ -32,16 +33,6 @@ enum {
 struct pair {
 	char *name, *value;
 };
-
-/* A bounded queue of bytes. */
-struct ring {
-	char *buf;
-	size_t size, start, len;
-};
-int byte_ring_init(struct ring *r, size_t size);
-void byte_ring_fini(struct ring *r);
-size_t byte_ring_put(struct ring *r, const void *data, size_t len);
-size_t byte_ring_take(struct ring *r, void *buf, size_t size);
 
 /* A connection. The list is protected by the server's lock. The library's thread owns the fields;
  * the reaper reads the atomic ones. */
@@ -138,65 +129,5 @@ struct http_server {
 	bool reaping;
 	pthread_t reaper;
 };
-
-/* http_clock.c: monotonic time */
-void http_cond_init(pthread_cond_t *cond);
-/* False after ms. The condition may hold nevertheless. */
-bool http_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ms);
-
-/* request_head.c: parses a request. Returns 0, or the status and reason of a rejection. NULL: out
- * of memory. */
-struct http_request *http_request_new(struct http_server *s, struct conn *c,
-				      struct MHD_Connection *mhd);
-unsigned http_read_head(struct http_request *rq, const char *method, const char *url,
-			const char *target, const char *version, const char **ret_why);
-void http_request_free(struct http_request *rq);
-/* Memory the library needs for the parts of a text, in addition to the text. */
-size_t http_parts_cost(const char *s, size_t len, char between);
-/* query_string.c: splits and decodes in place; false: malformed or ambiguous. */
-bool http_parse_query(char *text, struct pair **ret, size_t *ret_n);
-
-/* exchange.c */
-void http_wake(struct http_request *rq); /* locked */
-void http_ended(struct http_request *rq); /* call it when the handler has returned */
-void http_abort(struct http_request *rq); /* locked: gives up on the client */
-enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const char *url,
-				const char *method, const char *version, const char *data,
-				size_t *size, void **rq);
-/* Result of a read callback that ends the connection early. */
-ssize_t http_broken(struct http_request *rq);
-void http_on_completed(void *server, struct MHD_Connection *mhd, void **rq,
-		       enum MHD_RequestTerminationCode why);
-
-/* response.c */
-void http_error(struct http_request *rq, unsigned status, const char *code, const char *message,
-		bool retryable);
-/* Locked: waits for the other thread to make progress; -1: the client disconnected or is too slow.
- * reading: a client that closed its sending half sends no more. */
-void http_progressed(struct http_request *rq); /* locked */
-int http_waited(struct http_request *rq, uint64_t bytes, bool reading);
-ssize_t http_on_read(void *rq, uint64_t pos, char *buf, size_t max);
-
-/* handler_thread.c */
-int http_worker_submit(struct http_server *s, struct http_request *rq); /* -1: too many requests */
-void http_workers_end(struct http_server *s); /* waits until all have ended */
-
-/* server_conn.c */
-enum MHD_Result http_on_accept(void *server, const struct sockaddr *addr, socklen_t len);
-void http_on_connection(void *server, struct MHD_Connection *mhd, void **conn,
-			enum MHD_ConnectionNotificationCode what);
-void *http_on_target(void *server, const char *target, struct MHD_Connection *mhd);
-void http_conn_await_head(struct conn *c);
-void http_conn_deadline(struct conn *c, uint64_t bytes); /* time for this many bytes */
-void http_conn_cut(struct conn *c); /* closes it at once, and never as an orderly end of a stream */
-void http_conn_too_large(struct conn *c, struct MHD_Connection *mhd); /* sends 431 and closes it */
-/* Whether this many bytes arrived since the last request. False: unknown. */
-bool http_conn_has(struct conn *c, uint64_t bytes);
-void http_abort_all(struct http_server *s);
-void *http_reap(void *server); /* thread: closes connections past their deadline */
-
-/* listen.c: opens a listening socket. ret: the bound address, ret_path: of a unix socket. */
-int http_listen_on(const char *address, mode_t mode, int *ret_fd, char **ret_path, char *ret,
-		   size_t size, struct err *err);
 
 #endif

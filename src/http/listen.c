@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/internal.h"
+
+#include "http/listen.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+
+#include "base/auto.h"
 
 enum { BACKLOG = 1024 };
 

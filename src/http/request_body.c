@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The body of a request. The library's thread fills a small buffer and stops reading while it is
  * full, so a fast client waits for a slow handler. */
-#include "base/clock.h"
-#include "http/internal.h"
+#include "http/request_body.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>
+
+#include "base/clock.h"
+#include "http/exchange.h"
+#include "http/http_clock.h"
 
 enum { SLICE_MS = 500 };
 
@@ -119,4 +122,25 @@ int http_body(struct http_request *rq, size_t max, const char **ret, size_t *ret
 	*ret = rq->whole;
 	*ret_len = len;
 	return 0;
+}
+
+bool http_is_gone(struct http_request *rq)
+{
+	struct pollfd p = { .events = POLLRDHUP };
+	bool gone;
+
+	pthread_mutex_lock(&rq->lock);
+	gone = rq->gone || rq->cut || rq->server->ending;
+	if (!gone) {
+		/* The library does not poll a suspended connection. */
+		p.fd = rq->conn->fd;
+		gone = poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+	}
+	pthread_mutex_unlock(&rq->lock);
+	return gone;
+}
+
+bool http_is_ending(const struct http_request *rq)
+{
+	return rq->server->ending;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses the head of a request and copies it, so the handler's thread can use it without the
  * library. Ambiguous requests are rejected here. */
-#include "http/internal.h"
+
+#include "http/request_head.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -11,6 +12,9 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/percent.h"
+#include "http/http_clock.h"
+#include "http/internal.h"
 
 /* Headers that must be unique: a second one would make the request ambiguous. */
 static const char *const single[] = {
@@ -367,4 +371,37 @@ void *http_take_context(struct http_request *rq)
 int64_t http_body_length(const struct http_request *rq)
 {
 	return rq->length;
+}
+
+/* ---- query ----------------------------------------------------------------------------------- */
+
+static bool has_name(const struct pair *p, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(p[i].name, name))
+			return true;
+	return false;
+}
+
+bool http_parse_query(char *text, struct pair **ret, size_t *ret_n)
+{
+	auto_free struct pair *all = calloc(HEADERS_MAX, sizeof(*all));
+	size_t n = 0;
+	char *save = NULL;
+
+	if (!all)
+		return false;
+	for (char *s = strtok_r(text, "&", &save); s; s = strtok_r(NULL, "&", &save)) {
+		char *value = strchrnul(s, '=');
+
+		if (*value)
+			*value++ = '\0';
+		if (!percent_decode(s, true) || !percent_decode(value, true) || n == HEADERS_MAX ||
+		    has_name(all, n, s))
+			return false;
+		all[n++] = (struct pair){ s, value };
+	}
+	*ret = steal_ptr(&all);
+	*ret_n = n;
+	return true;
 }

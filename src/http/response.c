@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Responses: created by the handler, sent by the library's thread. */
-#include "http/internal.h"
+
+#include "http/response.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,9 @@
 
 #include "base/json.h"
 #include "base/vec.h"
+#include "http/exchange.h"
+#include "http/request_body.h"
+#include "http/server_conn.h"
 
 enum { FILE_BLOCK = 128 << 10 }; /* buffer of each file being sent */
 

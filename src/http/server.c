@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
-#include "http/internal.h"
+#include "http/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +7,15 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+
+#include "base/clock.h"
+#include "http/exchange.h"
+#include "http/handler_thread.h"
+#include "http/http_clock.h"
+#include "http/internal.h"
+#include "http/listen.h"
+#include "http/response.h"
+#include "http/server_conn.h"
 
 static char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 

@@ -36,8 +36,6 @@ struct http_opts {
 };
 
 int http_server_new(const struct http_opts *opts, struct http_server **ret, struct err *err);
-/* ERR_INVALID: not a valid address. */
-int http_address_check(const char *address, struct err *err);
 /* Listens on "ADDR:PORT", "[ADDR]:PORT" or "unix:PATH" (with this file mode); may be called several
  * times. With port 0 the kernel chooses one. ret (may be NULL) gets the bound address. */
 int http_server_listen(struct http_server *s, const char *address, mode_t mode, char *ret,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections, and the reaper thread that closes slow ones. The library closes only completely idle
  * connections; a byte now and then would keep one open forever. */
-#include "base/clock.h"
-#include "http/internal.h"
+#include "http/server_conn.h"
 
 #include <arpa/inet.h>
 #include <linux/tcp.h>
@@ -11,6 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#include "base/clock.h"
+#include "http/exchange.h"
+#include "http/http_clock.h"
+#include "http/request_head.h"
+#include "http/response.h"
 
 /* TCP_CLOSE_WAIT. The header that defines it conflicts with the one that defines tcp_info. */
 enum { PEER_CLOSED = 8 };

@@ -51,14 +51,8 @@ int layer_task_poll(struct layer_task *t, uint64_t *ret_bytes)
 {
 	struct keeper_job job;
 	struct err ignored;
-	struct keeper_client *k = keeper_conn_lock(t->engine, &ignored);
-	int r;
 
-	if (!k)
-		return -1;
-	r = layer_job(k, t->layer, &job, &ignored);
-	keeper_conn_unlock(t->engine);
-	if (r < 0)
+	if (KEEPER_CALL(t->engine, &ignored, layer_job, t->layer, &job, &ignored) < 0)
 		return -1;
 	if (job.state == KEEPER_JOB_NONE) { /* the job ended with its keeper: start it again */
 		t->started = false;

@@ -109,25 +109,18 @@ int layers_add(struct engine *e, const char *id, const char *parent, const char 
 	       uint64_t bytes, struct err *err)
 {
 	struct store_layer l = { .bytes = (int64_t)bytes, .created_at = engine_now(e) };
-	int r = -1;
 
 	snprintf(l.id, sizeof(l.id), "%s", id);
 	snprintf(l.parent, sizeof(l.parent), "%s", parent);
 	snprintf(l.template, sizeof(l.template), "%s", template);
-	WITH_STORE(e, st)
-	r = store_layer_add(st, &l, err);
-	return r;
+	return STORE_CALL(e, store_layer_add, &l, err);
 }
 
 /* ---- holds ----------------------------------------------------------------------------------- */
 
 int layers_hold(struct engine *e, const char *layer, const char *holder, struct err *err)
 {
-	int r = -1;
-
-	WITH_STORE(e, st)
-	r = store_layer_ref(st, layer, holder, err);
-	return r;
+	return STORE_CALL(e, store_layer_ref, layer, holder, err);
 }
 
 void layers_release(struct engine *e, const char *layer, const char *holder)
@@ -153,14 +146,8 @@ void layers_forget_holds(struct engine *e)
 static int drop_files(struct engine *e, const char *id)
 {
 	struct err ignored; /* what stays is a stray */
-	struct keeper_client *k = keeper_conn_lock(e, &ignored);
-	int r;
 
-	if (!k)
-		return -1;
-	r = layer_drop(k, id, &ignored);
-	keeper_conn_unlock(e);
-	return r;
+	return KEEPER_CALL(e, &ignored, layer_drop, id, &ignored);
 }
 
 /* The row goes first: the store refuses while it is referenced, and without a row it cannot be
@@ -168,11 +155,8 @@ static int drop_files(struct engine *e, const char *id)
 static bool collect_one(struct engine *e, const char *id)
 {
 	struct err ignored;
-	int r = -1;
 
-	WITH_STORE(e, st)
-	r = store_layer_remove(st, id, &ignored);
-	if (r < 0)
+	if (STORE_CALL(e, store_layer_remove, id, &ignored) < 0)
 		return false;
 	hook_crash("collect:dropped");
 	(void)drop_files(e, id);
@@ -207,10 +191,8 @@ static bool has_row(struct engine *e, const char *id)
 {
 	struct store_layer l;
 	struct err err = { 0 };
-	int r = -1;
+	int r = STORE_CALL(e, store_layer_get, id, &l, &err);
 
-	WITH_STORE(e, st)
-	r = store_layer_get(st, id, &l, &err);
 	return r == 0 || err.code != ERR_NOT_FOUND; /* if in doubt, keep it */
 }
 

@@ -18,18 +18,11 @@ enum { PAGE = 100 };
 static int start_sync(struct layer_task *t)
 {
 	struct err err;
-	struct keeper_client *k;
-	int r;
 
 	if (!layer_task_may_start(t))
 		return 0;
-	k = keeper_conn_lock(t->engine, &err);
-	if (!k)
-		return -1;
-	r = layer_sync(k, t->layer, &err);
-	keeper_conn_unlock(t->engine);
-	t->started = r == 0;
-	return r < 0 && err.sys != EBUSY ? -1 : 0;
+	t->started = KEEPER_CALL(t->engine, &err, layer_sync, t->layer, &err) == 0;
+	return !t->started && err.sys != EBUSY ? -1 : 0;
 }
 
 static int step_sync(struct layer_task *t)

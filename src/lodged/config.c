@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/file_io.h"
 #include "base/units.h"
-#include "http/server.h"
+#include "http/listen.h"
 #include "lodged/service_user.h"
 #include "lodged/server_tls.h"
 #include "sandbox/template/template.h"

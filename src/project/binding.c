@@ -41,8 +41,7 @@ int binding_find_session(struct engine *e, const struct caller *caller,
 	struct store_session s = { 0 };
 	int r = err_set(err, ERR_NOT_FOUND, "no session with %s '%s'", key->kind, key->key);
 
-	WITH_STORE(e, st)
-	r = store_session_find(st, caller->tenant, key, &s, err);
+	r = STORE_CALL(e, store_session_find, caller->tenant, key, &s, err);
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	snprintf(ret, STORE_ID, "%s", r < 0 ? "" : s.id);

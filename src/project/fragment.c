@@ -9,7 +9,6 @@
 #include "engine/internal.h"
 #include "engine/name_check.h"
 #include "project/project.h"
-#include "project/project_access.h"
 #include "project/fragment.h"
 #include "project/fragment_json.h"
 #include "project/fragment_restore.h"
@@ -33,13 +32,10 @@ int fragment_find(struct engine *e, const struct caller *caller, const char *pro
 		  const char *fragment, struct store_fragment *ret, struct err *err)
 {
 	struct store_fragment f;
-	int r = -1;
 
 	if (!fragment || !*fragment || strlen(fragment) >= STORE_ID)
 		return fragment_not_found(fragment ? fragment : "", err);
-	WITH_STORE(e, st)
-	r = store_fragment_get(st, caller->tenant, fragment, &f, err);
-	if (r < 0)
+	if (STORE_CALL(e, store_fragment_get, caller->tenant, fragment, &f, err) < 0)
 		return err->code == ERR_NOT_FOUND ? fragment_not_found(fragment, err) : -1;
 	if (strcmp(f.project, project) != 0)
 		return err_set(err, ERR_CONFLICT, "Fragment %s does not belong to project %s",
@@ -51,10 +47,8 @@ int fragment_find(struct engine *e, const struct caller *caller, const char *pro
 int fragment_load(struct engine *e, const struct caller *caller, const char *fragment,
 		  struct store_file_list *ret, struct err *err)
 {
-	int r = -1;
+	int r = STORE_CALL(e, store_fragment_files, caller->tenant, fragment, ret, err);
 
-	WITH_STORE(e, st)
-	r = store_fragment_files(st, caller->tenant, fragment, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? fragment_not_found(fragment, err) : r;
 }
 
@@ -62,13 +56,9 @@ int fragment_list(struct engine *e, const struct caller *caller, const char *use
 		  const char *project, struct store_page page, struct store_fragment_list *ret,
 		  struct err *err)
 {
-	int r = -1;
-
 	if (project_access(e, caller, user, project, PROJECT_VIEW, NULL, err) < 0)
 		return -1;
-	WITH_STORE(e, st)
-	r = store_fragment_list(st, caller->tenant, project, page, ret, err);
-	return r;
+	return STORE_CALL(e, store_fragment_list, caller->tenant, project, page, ret, err);
 }
 
 int fragment_get(struct engine *e, const struct caller *caller, const char *user,
@@ -155,22 +145,17 @@ static int save_sandbox(struct save *s, struct err *err)
 {
 	struct store_binding key;
 	char session[STORE_ID];
-	struct user_queue_ticket ticket;
-	int r;
-
-	if (binding_of_copy(s->user, s->f.project, &key, err) < 0)
-		return -1;
 	/* not during a switch */
-	if (user_queue_enter(&ticket, s->e, s->caller, s->user, err) < 0)
+	auto_fini(user_queue_leave) struct user_queue_ticket ticket = { 0 };
+
+	if (binding_of_copy(s->user, s->f.project, &key, err) < 0 ||
+	    user_queue_enter(&ticket, s->e, s->caller, s->user, err) < 0 ||
+	    binding_find_session(s->e, s->caller, &key, session, err) < 0)
 		return -1;
-	r = binding_find_session(s->e, s->caller, &key, session, err);
-	if (r == 0 && !*session)
-		r = err_set(err, ERR_CONFLICT, "project %s has no sandbox to save from",
-			    s->f.project);
-	if (r == 0)
-		r = save_copy(s, session, err);
-	user_queue_leave(&ticket);
-	return r;
+	if (!*session)
+		return err_set(err, ERR_CONFLICT, "project %s has no sandbox to save from",
+			       s->f.project);
+	return save_copy(s, session, err);
 }
 
 static int collect(struct save *s, const struct fragment_opts *opts, struct err *err)
@@ -198,13 +183,10 @@ static int parse_opts(struct save *s, const struct fragment_opts *opts, struct e
 
 static int add_record(struct save *s, struct err *err)
 {
-	int r = -1;
 	struct err ignored;
 
 	hook_crash("fragment:collected");
-	WITH_STORE(s->e, st)
-	r = store_fragment_add(st, &s->f, s->files.items, s->files.count, err);
-	if (r == 0)
+	if (STORE_CALL(s->e, store_fragment_add, &s->f, s->files.items, s->files.count, err) == 0)
 		return 0;
 	if (s->own_snapshot)
 		(void)snapshot_remove(s->e, s->caller, s->f.snapshot, &ignored);
@@ -239,7 +221,7 @@ int fragment_add(struct engine *e, const struct caller *caller, const char *user
 	r = collect(&s, opts, err) < 0 || user_ensure(e, caller, user, err) < 0
 		    ? -1
 		    : add_record(&s, err);
-	mem_gate_leave(&s.memory);
+	gate_leave(&s.memory);
 	if (r < 0)
 		return -1;
 	*ret = (struct fragment_add_result){ .fragment = s.f, .skipped = s.skipped };
@@ -265,14 +247,11 @@ int fragment_remove(struct engine *e, const struct caller *caller, const char *u
 		    const char *project, const char *fragment, struct err *err)
 {
 	struct store_fragment f;
-	int r = -1;
 
 	if (project_access(e, caller, user, project, PROJECT_DELETE, NULL, err) < 0 ||
 	    fragment_find(e, caller, project, fragment, &f, err) < 0)
 		return -1;
-	WITH_STORE(e, st)
-	r = store_fragment_remove(st, caller->tenant, f.id, err);
-	if (r < 0)
+	if (STORE_CALL(e, store_fragment_remove, caller->tenant, f.id, err) < 0)
 		return err->code == ERR_NOT_FOUND ? fragment_not_found(f.id, err) : -1;
 	hook_crash("fragment:removed");
 	delete_own_snapshot(e, caller, &f);

@@ -14,7 +14,7 @@
 #include "sandbox/files_client.h"
 #include "sandbox/files_stream.h"
 #include "engine/internal.h"
-#include "project/project.h"
+#include "project/fragment_json.h"
 #include "project/fragment_restore.h"
 #include "project/mem_gate.h"
 #include "exec/side_conn.h"
@@ -217,21 +217,11 @@ static int read_file(struct collect *c, struct store_file *f, size_t max, struct
 	if (files_read(side_conn_sandbox(c->conn), t->user, path, max, &f->data, &f->size, err) ==
 	    0)
 		return 0;
-	switch (err->code) {
-	case ERR_LIMIT:
-		return err->sys ? -1 : TOO_MUCH; /* with sys it is the engine's memory */
-	case ERR_NOT_FOUND:
-	case ERR_DENIED:
-	case ERR_INVALID:
-		return UNREADABLE;
-	case ERR_NONE:
-	case ERR_CONFLICT:
-	case ERR_TIMEOUT:
-	case ERR_UNAVAILABLE:
-	case ERR_INTERNAL:
-		break;
-	}
-	return -1;
+	if (err->code == ERR_LIMIT && !err->sys) /* with sys it is the engine's memory */
+		return TOO_MUCH;
+	return err->code == ERR_NOT_FOUND || err->code == ERR_DENIED || err->code == ERR_INVALID
+		       ? UNREADABLE
+		       : -1;
 }
 
 static int read_all(struct collect *c, struct err *err)
@@ -247,7 +237,6 @@ static int read_all(struct collect *c, struct err *err)
 		if (r == UNREADABLE) {
 			c->skipped++;
 			store_file_fini(f);
-			*f = (struct store_file){ 0 };
 			continue;
 		}
 		left -= f->size;
@@ -255,11 +244,7 @@ static int read_all(struct collect *c, struct err *err)
 			free(f->data);
 			f->data = NULL;
 		}
-		if (kept != i) {
-			c->list.items[kept] = *f;
-			*f = (struct store_file){ 0 };
-		}
-		kept++;
+		c->list.items[kept++] = steal_struct(f);
 	}
 	c->list.count = kept;
 	return 0;

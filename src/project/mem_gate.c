@@ -8,8 +8,3 @@ void mem_gate_enter(struct engine *e, struct gate_ticket *t, uint64_t bytes)
 	if (!t->gate && bytes > MEM_GATE_BYTES)
 		gate_enter(&e->memory_gate, t, NULL, NULL);
 }
-
-void mem_gate_leave(struct gate_ticket *t)
-{
-	gate_leave(t);
-}

@@ -10,6 +10,5 @@
  * Small ones pass. *t begins as zeros. A caller that is inside joins no user queue, and gives
  * everything that a guest could delay a deadline. */
 void mem_gate_enter(struct engine *e, struct gate_ticket *t, uint64_t bytes);
-void mem_gate_leave(struct gate_ticket *t); /* one that is not inside is allowed */
 
 #endif

@@ -12,13 +12,60 @@
 #include "project/binding.h"
 #include "engine/internal.h"
 #include "engine/name_check.h"
-#include "project/project_access.h"
+#include "project/fragment.h"
 #include "project/session_walk.h"
 #include "project/switch_commit.h"
 #include "project/team.h"
 #include "project/users.h"
 #include "engine/session_state.h"
 #include "session/session_api.h"
+
+/* ---- rights on a project, by ownership and team role ------------------------------------------
+ */
+
+int project_not_found(struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "Project not found");
+}
+
+/* A user without any right gets the same error as for a project that does not exist. */
+static int check_access(struct store *st, const char *tenant, const char *user, const char *project,
+			enum project_right right, struct store_project *ret, struct err *err)
+{
+	int role = 0;
+
+	if (store_project_get(st, tenant, project, ret, err) < 0)
+		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
+	if (strcmp(ret->owner, user) == 0)
+		return 0;
+	if (*ret->team)
+		role = team_role_of(st, tenant, ret->team, user, err);
+	if (role < 0)
+		return -1;
+	if (role == 0)
+		return project_not_found(err);
+	if (right == PROJECT_VIEW || role == TEAM_OWNER || role == TEAM_ADMIN ||
+	    (right == PROJECT_SAVE && role == TEAM_MEMBER))
+		return 0;
+	return err_set(err, ERR_DENIED, "Access denied to this project");
+}
+
+int project_access(struct engine *e, const struct caller *caller, const char *user,
+		   const char *project, enum project_right right, struct store_project *ret,
+		   struct err *err)
+{
+	struct store_project p;
+	int r;
+
+	if (name_check("user", user, STORE_USER, err) < 0)
+		return -1;
+	if (!project || !*project || strlen(project) >= STORE_ID)
+		return project_not_found(err);
+	r = STORE_CALL(e, check_access, caller->tenant, user, project, right, &p, err);
+	if (r == 0 && ret)
+		*ret = p;
+	return r;
+}
 
 /* ---- creating and listing ---------------------------------------------------------------- */
 
@@ -41,7 +88,6 @@ int project_add(struct engine *e, const struct caller *caller, const char *user,
 {
 	struct store_project p = { .created_at = engine_now(e) };
 	bool has_id = opts->id && *opts->id, has_team = opts->team && *opts->team;
-	int r = -1;
 
 	if (name_check("user", user, STORE_USER, err) < 0 ||
 	    (has_id && name_check_id("id", opts->id, sizeof(p.id), err) < 0) ||
@@ -58,9 +104,7 @@ int project_add(struct engine *e, const struct caller *caller, const char *user,
 		return -1;
 	if (user_ensure(e, caller, user, err) < 0)
 		return -1;
-	WITH_STORE(e, st)
-	r = add_project(st, user, &p, err);
-	if (r < 0)
+	if (STORE_CALL(e, add_project, user, &p, err) < 0)
 		return -1;
 	*ret = p;
 	return 0;
@@ -75,13 +119,9 @@ int project_get(struct engine *e, const struct caller *caller, const char *user,
 int project_list(struct engine *e, const struct caller *caller, const char *user,
 		 struct store_page page, struct store_project_list *ret, struct err *err)
 {
-	int r = -1;
-
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	WITH_STORE(e, st)
-	r = store_project_list(st, caller->tenant, user, page, ret, err);
-	return r;
+	return STORE_CALL(e, store_project_list, caller->tenant, user, page, ret, err);
 }
 
 /* ---- deleting ---------------------------------------------------------------------------- */
@@ -106,16 +146,13 @@ static int delete_copy(struct engine *e, const struct caller *caller, const stru
 	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED,
 						       "its project was deleted", NULL };
 	struct session_ref ref = { .id = s->id };
-	struct user_queue_ticket ticket;
-	int r;
+	auto_fini(user_queue_leave) struct user_queue_ticket ticket = { 0 };
 
 	(void)arg;
 	if (!is_copy(s))
 		return 0;
 	user_queue_join(&ticket, e, caller, s->user); /* not in the middle of a switch */
-	r = session_destroy(e, caller, &ref, &why, NULL, err);
-	user_queue_leave(&ticket);
-	return r;
+	return session_destroy(e, caller, &ref, &why, NULL, err);
 }
 
 /* Deletes the working copies of all users. Other sessions that name the project stay. */
@@ -152,7 +189,6 @@ int project_remove(struct engine *e, const struct caller *caller, const char *us
 		   const char *project, struct err *err)
 {
 	struct store_project p;
-	int r = -1;
 
 	if (project_access(e, caller, user, project, PROJECT_DELETE, &p, err) < 0)
 		return -1;
@@ -163,9 +199,7 @@ int project_remove(struct engine *e, const struct caller *caller, const char *us
 	if (delete_snapshot_fragments(e, caller, user, p.id, err) < 0)
 		return -1;
 	hook_crash("project:dropped");
-	WITH_STORE(e, st)
-	r = store_project_remove(st, caller->tenant, p.id, err);
-	if (r < 0)
+	if (STORE_CALL(e, store_project_remove, caller->tenant, p.id, err) < 0)
 		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
 	hook_crash("project:removed");
 	return delete_copies(e, caller, p.id, err); /* those of switches that ran meanwhile */

@@ -10,7 +10,6 @@
 #include "engine/internal.h"
 #include "engine/name_check.h"
 #include "project/project.h"
-#include "project/project_access.h"
 #include "engine/start_progress.h"
 #include "project/fragment.h"
 #include "project/fragment_json.h"
@@ -97,11 +96,9 @@ static int load_latest_fragment(struct switch_job *m, struct err *err)
 {
 	struct store_page page = { .limit = 1 };
 	struct store_fragment_list l = { 0 };
-	int r = -1;
 
-	WITH_STORE(m->e, st)
-	r = store_fragment_list(st, m->caller->tenant, m->opts->project, page, &l, err);
-	if (r < 0)
+	if (STORE_CALL(m->e, store_fragment_list, m->caller->tenant, m->opts->project, page, &l,
+		       err) < 0)
 		return -1;
 	m->has_fragment = l.count > 0;
 	if (m->has_fragment)
@@ -135,7 +132,6 @@ static int enter_copy(struct switch_job *m, struct err *err)
 	struct session_opts opts = session_opts_of(m);
 	struct session_enter_result r;
 	char id[STORE_ID], now[STORE_ID];
-	bool kept;
 
 	if (binding_find_session(m->e, m->caller, &m->copy, id, err) < 0)
 		return -1;
@@ -155,14 +151,13 @@ static int enter_copy(struct switch_job *m, struct err *err)
 	}
 	m->result.cause = r.cause;
 	m->result.state_lost = r.state_lost;
-	kept = !r.state_lost;
-	if (kept) {
-		take_result(m, &r);
-		m->result.has_restored_files = true;
-	} else {
+	if (r.state_lost) {
 		session_enter_result_fini(&r);
+		return 0;
 	}
-	return kept;
+	take_result(m, &r);
+	m->result.has_restored_files = true;
+	return 1;
 }
 
 /* Creates a session from the template or the snapshot. No key leads to it yet. */
@@ -193,7 +188,7 @@ static int create_session(struct switch_job *m, struct err *err)
 	if (fragment_restore_files(m->e, m->caller, m->result.session, &m->files, &progress, err) <
 	    0)
 		return -1;
-	mem_gate_leave(&m->memory);
+	gate_leave(&m->memory);
 	m->result.restored_files = (unsigned)m->files.count;
 	m->result.has_restored_files = m->files.count > 0 || opts.snapshot;
 	hook_crash("switch:restored");
@@ -260,9 +255,8 @@ int switch_user(struct engine *e, const struct caller *caller, const struct swit
 	struct err later;
 	int r;
 
-	if (name_check("user", opts->user, STORE_USER, err) < 0)
-		return -1;
-	if (user_queue_enter(&ticket, e, caller, opts->user, err) < 0)
+	if (name_check("user", opts->user, STORE_USER, err) < 0 ||
+	    user_queue_enter(&ticket, e, caller, opts->user, err) < 0)
 		return -1;
 	r = run_switch(&m, err);
 	if (r < 0) {
@@ -272,7 +266,7 @@ int switch_user(struct engine *e, const struct caller *caller, const struct swit
 		(void)switch_finish_pending(e, caller, opts->user, &later);
 	}
 	user_queue_leave(&ticket);
-	mem_gate_leave(&m.memory);
+	gate_leave(&m.memory);
 	(void)files;
 	if (r < 0)
 		return -1;
@@ -280,5 +274,3 @@ int switch_user(struct engine *e, const struct caller *caller, const struct swit
 	*ret = m.result;
 	return 0;
 }
-
-/* ---- the active project ------------------------------------------------------------------ */

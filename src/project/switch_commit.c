@@ -23,7 +23,6 @@
 #include "project/binding.h"
 #include "engine/internal.h"
 #include "project/project.h"
-#include "project/project_access.h"
 #include "project/session_walk.h"
 #include "project/switch_commit.h"
 #include "project/users.h"

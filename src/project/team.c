@@ -99,12 +99,10 @@ int team_create_owner(struct store *st, const char *tenant, const char *team, co
 
 static int check_names(const char *by, const char *team, const char *user, struct err *err)
 {
-	if (by && name_check("user", by, STORE_USER, err) < 0)
+	if ((by && name_check("user", by, STORE_USER, err) < 0) ||
+	    name_check_id("team", team, STORE_ID, err) < 0)
 		return -1;
-	if (name_check_id("team", team, STORE_ID, err) < 0 ||
-	    name_check("member", user, STORE_USER, err) < 0)
-		return -1;
-	return 0;
+	return name_check("member", user, STORE_USER, err);
 }
 
 /* `owner`: an OWNER is added, changed or removed. */
@@ -127,10 +125,8 @@ static int put_member(struct store *st, const char *tenant, const char *by, cons
 {
 	int was = team_role_of(st, tenant, team, user, err);
 
-	if (was < 0)
-		return -1;
-	if (check_may_change(st, tenant, by, team, was == TEAM_OWNER || role == TEAM_OWNER, err) <
-	    0)
+	if (was < 0 || check_may_change(st, tenant, by, team,
+					was == TEAM_OWNER || role == TEAM_OWNER, err) < 0)
 		return -1;
 	return store_member(st, tenant, team, user, role, err);
 }
@@ -138,15 +134,11 @@ static int put_member(struct store *st, const char *tenant, const char *by, cons
 int team_put(struct engine *e, const struct caller *caller, const char *by, const char *team,
 	     const char *user, enum team_role role, struct err *err)
 {
-	int r = -1;
-
 	if (check_names(by, team, user, err) < 0)
 		return -1;
 	if (role < TEAM_OWNER || role > TEAM_VIEWER)
 		return err_set(err, ERR_INVALID, "role: must be OWNER, ADMIN, MEMBER or VIEWER");
-	WITH_STORE(e, st)
-	r = put_member(st, caller->tenant, by, team, user, role, err);
-	return r;
+	return STORE_CALL(e, put_member, caller->tenant, by, team, user, role, err);
 }
 
 static int remove_member(struct store *st, const char *tenant, const char *by, const char *team,
@@ -169,13 +161,9 @@ static int remove_member(struct store *st, const char *tenant, const char *by, c
 int team_remove(struct engine *e, const struct caller *caller, const char *by, const char *team,
 		const char *user, enum team_role *ret_was, struct err *err)
 {
-	int r = -1;
-
 	if (check_names(by, team, user, err) < 0)
 		return -1;
-	WITH_STORE(e, st)
-	r = remove_member(st, caller->tenant, by, team, user, ret_was, err);
-	return r;
+	return STORE_CALL(e, remove_member, caller->tenant, by, team, user, ret_was, err);
 }
 
 int team_list(struct engine *e, const struct caller *caller, const char *by, const char *team,

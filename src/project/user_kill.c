@@ -68,15 +68,12 @@ static int clear_location(struct engine *e, const struct caller *caller, const c
 {
 	struct store_binding key = binding_of_user(user);
 	char session[STORE_ID];
-	struct user_queue_ticket ticket;
-	int r;
+	auto_fini(user_queue_leave) struct user_queue_ticket ticket = { 0 };
 
 	user_queue_join(&ticket, e, caller, user);
-	r = binding_find_session(e, caller, &key, session, err);
-	if (r == 0 && !*session)
-		r = user_clear_location(e, caller, user, err);
-	user_queue_leave(&ticket);
-	return r;
+	if (binding_find_session(e, caller, &key, session, err) < 0)
+		return -1;
+	return *session ? 0 : user_clear_location(e, caller, user, err);
 }
 
 int user_kill_sandboxes(struct engine *e, const struct caller *caller, const char *user,

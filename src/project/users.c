@@ -47,15 +47,11 @@ static int update_user(struct store *st, const struct caller *caller, const char
 int user_set(struct engine *e, const struct caller *caller, const char *user, const char *name,
 	     const char *email, struct err *err)
 {
-	int r = -1;
-
 	if (name_check("user", user, STORE_USER, err) < 0 ||
 	    name_check_optional("name", name, STORE_TEXT, err) < 0 ||
 	    name_check_optional("email", email, STORE_TEXT, err) < 0)
 		return -1;
-	WITH_STORE(e, st)
-	r = update_user(st, caller, user, name, email, engine_now(e), err);
-	return r;
+	return STORE_CALL(e, update_user, caller, user, name, email, engine_now(e), err);
 }
 
 int user_ensure(struct engine *e, const struct caller *caller, const char *user, struct err *err)
@@ -78,11 +74,7 @@ static int clear_active(struct store *st, const char *tenant, const char *user, 
 int user_clear_location(struct engine *e, const struct caller *caller, const char *user,
 			struct err *err)
 {
-	int r = -1;
-
-	WITH_STORE(e, st)
-	r = clear_active(st, caller->tenant, user, err);
-	return r;
+	return STORE_CALL(e, clear_active, caller->tenant, user, err);
 }
 
 void user_info_fini(struct user_info *i)
@@ -96,11 +88,8 @@ static int count_active(struct engine *e, const struct store_user *u, int64_t *r
 	struct store_session_filter f = { .tenant = u->tenant,
 					  .user = u->id,
 					  .states = SM_BIT(SESSION_ACTIVE) };
-	int r = -1;
 
-	WITH_STORE(e, st)
-	r = store_session_count(st, &f, ret, err);
-	return r;
+	return STORE_CALL(e, store_session_count, &f, ret, err);
 }
 
 /* The project may be deleted, or may never have been a project record. */
@@ -108,12 +97,9 @@ static void load_project_name(struct engine *e, struct user_info *i)
 {
 	struct store_project p;
 	struct err ignored;
-	int r = -1;
 
-	if (*i->session.project)
-		WITH_STORE(e, st)
-	r = store_project_get(st, i->user.tenant, i->session.project, &p, &ignored);
-	if (r == 0)
+	if (*i->session.project &&
+	    STORE_CALL(e, store_project_get, i->user.tenant, i->session.project, &p, &ignored) == 0)
 		memcpy(i->project_name, p.name, sizeof(i->project_name));
 }
 
@@ -162,12 +148,11 @@ int user_get(struct engine *e, const struct caller *caller, const char *user, st
 	     struct err *err)
 {
 	struct store_user u;
-	int r = -1;
+	int r;
 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	WITH_STORE(e, st)
-	r = store_user_get(st, caller->tenant, user, &u, err);
+	r = STORE_CALL(e, store_user_get, caller->tenant, user, &u, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
 		r = find_in_sessions(e, caller->tenant, user, &u, err);
 	return r < 0 ? -1 : load_info(e, caller, &u, ret, err);

@@ -2,7 +2,22 @@
 #ifndef LODGE_PROJECT_USERS_H
 #define LODGE_PROJECT_USERS_H
 
-#include "engine/internal.h"
+#include "engine/engine.h"
+
+struct user_info {
+	struct store_user user;
+	unsigned active; /* running sandboxes */
+	bool has_session; /* the active one: */
+	struct store_session session;
+	char project_name[STORE_TEXT]; /* of the session's project */
+};
+void user_info_fini(struct user_info *i);
+/* NULL: unchanged. */
+int user_set(struct engine *e, const struct caller *caller, const char *user, const char *name,
+	     const char *email, struct err *err);
+/* For a user that has sessions but no record, only the id is set. */
+int user_get(struct engine *e, const struct caller *caller, const char *user, struct user_info *ret,
+	     struct err *err);
 
 /* Inside WITH_STORE(): loads the user's record, or returns a new one that is not stored yet. */
 int user_load(struct store *st, const char *tenant, const char *user, int64_t now,

@@ -70,13 +70,10 @@ static int check_name(struct session *n, const char *name, struct err *err)
 {
 	struct store_snapshot existing;
 	struct err other = { 0 };
-	int r = -1;
 
 	if (!name)
 		return 0;
-	WITH_STORE(n->engine, st)
-	r = store_snapshot_find(st, n->id, name, &existing, &other);
-	if (r == 0)
+	if (STORE_CALL(n->engine, store_snapshot_find, n->id, name, &existing, &other) == 0)
 		return err_set(err, ERR_CONFLICT, "session %s already has a snapshot '%s': %s",
 			       n->id, name, existing.id);
 	if (other.code == ERR_NOT_FOUND)
@@ -239,13 +236,12 @@ static void clear_in_record(struct engine *e, const struct store_snapshot *snap,
 int snapshot_remove(struct engine *e, const struct caller *caller, const char *id, struct err *err)
 {
 	struct store_snapshot s = { 0 };
-	int r = -1;
+	int r;
 
 	if (snapshot_get(e, caller, id, &s, err) < 0)
 		return -1;
 	clear_in_record(e, &s, caller->actor);
-	WITH_STORE(e, st)
-	r = store_snapshot_remove(st, id, err);
+	r = STORE_CALL(e, store_snapshot_remove, id, err);
 	return r < 0 && err->code == ERR_NOT_FOUND
 		       ? err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id)
 		       : r;

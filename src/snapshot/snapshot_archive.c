@@ -16,7 +16,6 @@
 #include "layers/layers.h"
 #include "engine/name_check.h"
 #include "engine/keeper_conn.h"
-#include "exec/side_conn.h"
 #include "snapshot/snapshot_archive.h"
 #include "admit/quota.h"
 #include "engine/session_state.h"
@@ -54,27 +53,11 @@ static int start_export(struct engine *e, const char *job, const char *layer, in
 	for (size_t i = 0; i < n; i++)
 		names[i] = ids[i];
 	for (;;) {
-		struct keeper_client *k = keeper_conn_lock(e, err);
-
-		if (!k)
-			return -1;
-		r = layer_export(k, job, names, n, fd, err);
-		keeper_conn_unlock(e);
+		r = KEEPER_CALL(e, err, layer_export, job, names, n, fd, err);
 		if (r == 0 || err->sys != EBUSY || clock_mono_ms() > until)
 			return r;
 		usleep(BUSY_US);
 	}
-}
-
-static void cancel_job(struct engine *e, const char *job)
-{
-	struct err ignored;
-	struct keeper_client *k = keeper_conn_lock(e, &ignored);
-
-	if (!k)
-		return;
-	(void)layer_drop(k, job, &ignored); /* also cancels the job of this name */
-	keeper_conn_unlock(e);
 }
 
 struct archive_export {
@@ -86,13 +69,15 @@ static int write_layers(void *arg, int fd, struct err *err)
 {
 	struct archive_export *x = arg;
 	char job[STORE_ID];
+	struct err ignored;
 
 	if (id_generate("job_", job, err) < 0 ||
 	    start_export(x->engine, job, x->layer, fd, err) < 0)
 		return -1;
 	if (keeper_conn_wait_job(x->engine, job, NULL, err) == 0)
 		return 0;
-	cancel_job(x->engine, job);
+	/* also cancels the job of this name */
+	(void)KEEPER_CALL(x->engine, &ignored, layer_drop, job, &ignored);
 	return err->sys == EILSEQ ? err_set(err, ERR_INVALID,
 					    "cannot export: a file name starts with .wh., which "
 					    "archives reserve")
@@ -118,18 +103,6 @@ int snapshot_export(struct engine *e, const struct caller *caller, const char *i
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
-static int get_features(struct engine *e, unsigned *ret, struct err *err)
-{
-	struct keeper_client *k = keeper_conn_lock(e, err);
-	int r;
-
-	if (!k)
-		return -1;
-	r = keeper_client_features(k, ret, err);
-	keeper_conn_unlock(e);
-	return r;
-}
-
 /* Limits the disk to what the tenant's quota leaves. */
 static int set_limits(struct engine *e, const struct caller *caller, struct template *t,
 		      struct err *err)
@@ -146,10 +119,9 @@ static int set_limits(struct engine *e, const struct caller *caller, struct temp
 	if (disk < LIMITS_DISK_MIN)
 		disk = LIMITS_DISK_MIN;
 	if (template_set_limit(t, "disk_bytes", disk, err) < 0 ||
-	    template_set_limit(t, "file_bytes", disk, err) < 0 ||
-	    template_set_limit(t, "inodes", UNPACK_INODES, err) < 0)
+	    template_set_limit(t, "file_bytes", disk, err) < 0)
 		return -1;
-	return 0;
+	return template_set_limit(t, "inodes", UNPACK_INODES, err);
 }
 
 /* Creates a session to unpack in. Its metadata marks it for snapshot_clean_imports() after a
@@ -212,7 +184,7 @@ static int add_snapshot(struct engine *e, const struct caller *caller,
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_snapshot snap = { .generation = 1, .created_at = engine_now(e) };
-	int r = -1;
+	int r;
 
 	if (session_hibernate(e, caller, ref, 0, &s, err) < 0)
 		return -1;
@@ -224,8 +196,7 @@ static int add_snapshot(struct engine *e, const struct caller *caller,
 	memcpy(snap.tenant, s.tenant, sizeof(snap.tenant));
 	memcpy(snap.layer, s.layer, sizeof(snap.layer));
 	snprintf(snap.name, sizeof(snap.name), "%s", name ? name : "");
-	WITH_STORE(e, st)
-	r = store_snapshot_add(st, &snap, err);
+	r = STORE_CALL(e, store_snapshot_add, &snap, err);
 	if (r == 0)
 		*ret = snap;
 	return r;
@@ -243,7 +214,7 @@ int snapshot_import(struct engine *e, const struct caller *caller, const char *t
 	int r;
 
 	if (name_check_optional("name", name, STORE_NAME, err) < 0 ||
-	    get_features(e, &has, err) < 0 ||
+	    KEEPER_CALL(e, err, keeper_client_features, &has, err) < 0 ||
 	    create_session(e, caller, template, has & KEEPER_HAS_ROOT, id, err) < 0)
 		return -1;
 	r = unpack(e, caller, &ref, has & KEEPER_HAS_ROOT, fd, err);
@@ -263,10 +234,8 @@ void snapshot_clean_imports(struct engine *e)
 	struct store_page page = { .limit = STORE_PAGE_MAX };
 	struct store_session_list l = { 0 };
 	struct err ignored;
-	int r = -1;
+	int r = STORE_CALL(e, store_session_list, &f, page, &l, &ignored);
 
-	WITH_STORE(e, st)
-	r = store_session_list(st, &f, page, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
 		struct caller owner = { .tenant = l.items[i].tenant, .actor = "lodge" };
 		struct session_ref ref = { .id = l.items[i].id };

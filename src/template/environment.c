@@ -24,7 +24,7 @@
 #include "session/capacity.h"
 #include "session/session_spec.h"
 #include "template/environment_parse.h"
-#include "template/templates_internal.h"
+#include "template/templates.h"
 
 enum {
 	CAPACITY_MS = 10000,
@@ -87,13 +87,10 @@ static int get_record(struct engine *e, const char *name, const struct template 
 {
 	struct environment v = { 0 };
 	char version[STORE_WORD];
-	int r = -1;
 
 	if (compute_version(name, t, version, err) < 0)
 		return -1;
-	WITH_STORE(e, st)
-	r = store_environment_get(st, name, &v.record, err);
-	if (r < 0)
+	if (STORE_CALL(e, store_environment_get, name, &v.record, err) < 0)
 		return -1;
 	v.current = strcmp(v.record.version, version) == 0;
 	*ret = v;
@@ -240,15 +237,15 @@ static int capture(struct engine *e, const char *name, const struct template *t,
 {
 	struct store_environment v = { .captured_at = engine_now(e) };
 	struct sandbox *sb;
-	int r = -1;
+	int r;
 
 	snprintf(v.template, sizeof(v.template), "%s", name);
 	if (compute_version(name, t, v.version, err) < 0 ||
 	    create_sandbox(e, name, t, &sb, err) < 0)
 		return -1;
-	if (read_environment(e, sb, t, &v.data, err) == 0)
-		WITH_STORE(e, st)
-	r = store_environment_put(st, &v, err);
+	r = read_environment(e, sb, t, &v.data, err);
+	if (r == 0)
+		r = STORE_CALL(e, store_environment_put, &v, err);
 	scratch_destroy(e, sb);
 	store_environment_fini(&v);
 	return r;

@@ -14,7 +14,7 @@
 #include "sandbox/template/template_json.h"
 #include "admit/policy_rules.h"
 #include "template/templates.h"
-#include "template/templates_internal.h"
+#include "engine/internal.h"
 #include "engine/keeper_conn.h"
 #include "engine/scratch.h"
 #include "engine/name_lock.h"
@@ -176,16 +176,10 @@ static int seal_files(struct template_build *b, struct err *err)
 {
 	struct keeper_request req =
 		keeper_client_request(KEEPER_TEMPLATE_SEAL, sandbox_id(b->into));
-	struct keeper_client *k = keeper_conn_lock(b->engine, err);
-	int r;
 
-	if (!k)
-		return -1;
 	snprintf(req.template, sizeof(req.template), "%s", b->name);
-	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
-	keeper_conn_unlock(b->engine);
-	b->sealed = r == 0;
-	return r;
+	b->sealed = keeper_conn_call(b->engine, &req, NULL, err) == 0;
+	return b->sealed ? 0 : -1;
 }
 
 static int seal_template(struct template_build *b, struct err *err)

@@ -14,7 +14,7 @@
 #include "admit/api_key.h"
 #include "layers/layers.h"
 #include "admit/policy_rules.h"
-#include "template/templates_internal.h"
+#include "engine/internal.h"
 #include "engine/keeper_conn.h"
 #include "engine/name_lock.h"
 #include "sandbox/template/template_json.h"
@@ -68,24 +68,18 @@ static int check_not_builtin(const char *name, struct err *err)
 static int count_sessions(struct engine *e, const char *name, int64_t *ret, struct err *err)
 {
 	struct store_session_filter f = { .template = name };
-	int r = -1;
 
-	WITH_STORE(e, st)
-	r = store_session_count(st, &f, ret, err);
-	return r;
+	return STORE_CALL(e, store_session_count, &f, ret, err);
 }
 
 static int64_t count_bytes(struct engine *e, const struct template *t)
 {
 	struct store_layer l;
 	struct err ignored;
-	int r = -1;
 
 	if (!t->layer)
 		return (int64_t)t->made.bytes;
-	WITH_STORE(e, st)
-	r = store_layer_get(st, t->layer, &l, &ignored);
-	return r < 0 ? 0 : l.bytes;
+	return STORE_CALL(e, store_layer_get, t->layer, &l, &ignored) < 0 ? 0 : l.bytes;
 }
 
 int template_info(struct engine *e, const char *name, struct template_info *ret, struct err *err)
@@ -201,11 +195,8 @@ static int load_origin(struct engine *e, const struct caller *caller,
 	struct session_ref ref = { .id = snap->session };
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_layer l;
-	int r = -1;
 
-	WITH_STORE(e, st)
-	r = store_layer_get(st, snap->layer, &l, err);
-	if (r < 0)
+	if (STORE_CALL(e, store_layer_get, snap->layer, &l, err) < 0)
 		return -1;
 	if (*snap->session && session_get(e, caller, &ref, &s, err) == 0)
 		memcpy(l.template, s.template, sizeof(l.template));
@@ -280,9 +271,8 @@ static int change_locked(struct engine *e, const struct caller *caller, const ch
 {
 	auto_fini(template_fini) struct template t;
 
-	if (template_load_existing(e, name, &t, err) < 0)
-		return -1;
-	if (edit(arg, &t, err) < 0 || check_settings(e, caller->tenant, &t, err) < 0)
+	if (template_load_existing(e, name, &t, err) < 0 || edit(arg, &t, err) < 0 ||
+	    check_settings(e, caller->tenant, &t, err) < 0)
 		return -1;
 	return template_save(e->home, name, &t, err);
 }
@@ -310,15 +300,11 @@ int template_change(struct engine *e, const struct caller *caller, const char *n
 int template_delete_files(struct engine *e, const char *name, struct err *err)
 {
 	struct keeper_request req = keeper_client_request(KEEPER_TEMPLATE_DROP, NULL);
-	struct keeper_client *k = keeper_conn_lock(e, err);
-	int r;
 
-	if (!k)
-		return -1;
 	snprintf(req.template, sizeof(req.template), "%s", name);
-	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
-	keeper_conn_unlock(e);
-	return r < 0 && err->code == ERR_NOT_FOUND ? 0 : r;
+	if (keeper_conn_call(e, &req, NULL, err) == 0)
+		return 0;
+	return err->code == ERR_NOT_FOUND ? 0 : -1;
 }
 
 static int check_unused(struct engine *e, const char *name, struct err *err)
@@ -416,11 +402,8 @@ static int hold_layer(void *arg, const char *name)
 /* Layers may be without a hold for a moment, because the sweep has not started yet. */
 int templates_reconcile(struct engine *e, struct err *err)
 {
-	int r = -1;
-
-	if (template_each_marked(e->home, reconcile_template, e, err) < 0)
+	if (template_each_marked(e->home, reconcile_template, e, err) < 0 ||
+	    STORE_CALL(e, store_layer_release, HOLDER, err) < 0)
 		return -1;
-	WITH_STORE(e, st)
-	r = store_layer_release(st, HOLDER, err);
-	return r < 0 ? -1 : template_each(e->home, hold_layer, e, err);
+	return template_each(e->home, hold_layer, e, err);
 }

@@ -37,4 +37,16 @@ int template_delete(struct engine *e, const char *actor, const char *name, struc
 /* At startup: finishes or undoes interrupted changes and holds the layers that templates use. */
 int templates_reconcile(struct engine *e, struct err *err);
 
+/* ---- for builds and environments --------------------------------------------------------- */
+
+/* ERR_NOT_FOUND if the name is invalid too. *ret is always fit for template_fini(). */
+int template_load_existing(struct engine *e, const char *name, struct template *ret,
+			   struct err *err);
+/* Writes an audit event "template NAME was WHAT". */
+void template_audit(struct engine *e, const char *actor, const char *name, const char *what);
+/* Fails unless a new template may have this name. */
+int template_check_new(struct engine *e, const char *name, struct err *err);
+/* Succeeds if there are none. */
+int template_delete_files(struct engine *e, const char *name, struct err *err);
+
 #endif

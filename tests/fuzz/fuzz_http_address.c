@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "http/internal.h"
+#include "http/listen.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

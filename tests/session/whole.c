@@ -9,7 +9,9 @@
 
 #include "base/array.h"
 #include "driver.h"
+#include "project/fragment.h"
 #include "project/project.h"
+#include "project/users.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"

@@ -5,7 +5,10 @@
 
 #include "session_engine.h"
 
+#include "project/fragment_json.h"
 #include "project/project.h"
+#include "project/team.h"
+#include "project/users.h"
 #include "project/project_switch.h"
 
 static const char *const both[] = { "{\"a.txt\":\"alpha\\n\"}", "{\"b.txt\":\"beta\\n\"}" };

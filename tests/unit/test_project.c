@@ -4,7 +4,10 @@
 
 #include "base/array.h"
 #include "engine/internal.h"
+#include "project/fragment_json.h"
 #include "project/project.h"
+#include "project/team.h"
+#include "project/users.h"
 #include "project/project_switch.h"
 
 static struct store_page page = { .limit = 100 };

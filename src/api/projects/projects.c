@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "api/core/internal.h"
+#include "project/fragment.h"
 #include "project/project.h"
+#include "project/team.h"
 
 /* ---- surface --------------------------------------------------------------------------------- */
 

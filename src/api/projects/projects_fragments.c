@@ -6,6 +6,7 @@
 
 #include "api/core/internal.h"
 #include "api/projects/projects.h"
+#include "project/fragment_json.h"
 #include "project/project.h"
 
 enum {

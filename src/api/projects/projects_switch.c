@@ -6,6 +6,7 @@
 #include "api/core/sse.h"
 #include "api/projects/projects.h"
 #include "project/project.h"
+#include "project/users.h"
 #include "project/project_switch.h"
 #include "project/user_kill.h"
 

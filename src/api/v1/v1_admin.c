@@ -9,6 +9,7 @@
 #include "api/v1/v1_routes.h"
 #include "admit/api_key.h"
 #include "project/project.h"
+#include "project/users.h"
 #include "admit/quota.h"
 #include "session/session_api.h"
 

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LODGE_HTTP_REQUEST_HEAD_H
+#define LODGE_HTTP_REQUEST_HEAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct MHD_Connection;
+struct conn;
+struct http_request;
+struct http_server;
+struct pair;
+
+const char *http_method(const struct http_request *rq);
+/* The path as received: percent-encoded, without the query. */
+const char *http_path(const struct http_request *rq);
+/* The decoded value of a query parameter, or NULL. Requests with a repeated parameter are rejected
+ * before any handler runs. */
+const char *http_query(const struct http_request *rq, const char *name);
+/* Calls fn for each parameter in order, until it returns non-zero. */
+typedef int http_pair_fn(void *arg, const char *name, const char *value);
+int http_query_each(const struct http_request *rq, http_pair_fn *fn, void *arg);
+/* Case-insensitive; NULL if the header is missing. */
+const char *http_header(const struct http_request *rq, const char *name);
+/* X-Request-Id of the request, or a generated one. */
+const char *http_id(const struct http_request *rq);
+const char *http_peer(const struct http_request *rq); /* the client's address, or "unix" */
+
+bool http_is_tls(const struct http_request *rq);
+
+/* Hands state from admit() to the handler, which takes it over. If the handler never runs, release
+ * is called instead. */
+void http_put_context(struct http_request *rq, void *context, void (*release)(void *context));
+void *http_take_context(struct http_request *rq); /* NULL: none */
+
+/* Content-Length; -1: not given. */
+int64_t http_body_length(const struct http_request *rq);
+
+/* ---- for the server -------------------------------------------------------------------------- */
+
+/* Parses a request. Returns 0, or the status and reason of a rejection. NULL: out of memory. */
+struct http_request *http_request_new(struct http_server *s, struct conn *c,
+				      struct MHD_Connection *mhd);
+unsigned http_read_head(struct http_request *rq, const char *method, const char *url,
+			const char *target, const char *version, const char **ret_why);
+void http_request_free(struct http_request *rq);
+/* Memory the library needs for the parts of a text, in addition to the text. */
+size_t http_parts_cost(const char *s, size_t len, char between);
+/* Splits and decodes in place; false: malformed or ambiguous. */
+bool http_parse_query(char *text, struct pair **ret, size_t *ret_n);
+
+#endif
