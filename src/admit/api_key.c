@@ -28,21 +28,13 @@ int api_key_add(struct engine *e, const char *actor, struct store_key *k, struct
 int api_key_find(struct engine *e, const uint8_t hash[STORE_HASH], struct store_key *ret,
 		 struct err *err)
 {
-	int r = -1;
-
-	WITH_STORE(e, st)
-	r = store_key_find(st, hash, ret, err);
-	return r;
+	return STORE_CALL(e, store_key_find, hash, ret, err);
 }
 
 int api_key_list(struct engine *e, const char *tenant, struct store_page page,
 		 struct store_key_list *ret, struct err *err)
 {
-	int r = -1;
-
-	WITH_STORE(e, st)
-	r = store_key_list(st, tenant, page, ret, err);
-	return r;
+	return STORE_CALL(e, store_key_list, tenant, page, ret, err);
 }
 
 /* The first key that fn accepts: 1; none: 0. */
@@ -77,7 +69,9 @@ int api_key_get(struct engine *e, const char *id, struct store_key *ret, struct 
 {
 	int r = find_key(e, is_id, id, ret, err);
 
-	return r ? (r < 0 ? -1 : 0) : err_set(err, ERR_NOT_FOUND, "no key %.64s", id);
+	if (r == 0)
+		return err_set(err, ERR_NOT_FOUND, "no key %.64s", id);
+	return r < 0 ? -1 : 0;
 }
 
 int api_key_remove(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
@@ -115,19 +109,15 @@ int api_key_has_admin(struct engine *e, const char *but, bool *ret, struct err *
 /* Locked: two removals must not each count on the other key. */
 int api_key_retire(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
 {
-	struct name_lock lock;
+	auto_fini(name_unlock) struct name_lock lock;
 	bool other = strcmp(k->scopes, "admin") != 0;
-	int r = 0;
 
 	name_lock(e, &lock, "keys", NULL, "");
-	if (!other)
-		r = api_key_has_admin(e, k->id, &other, err);
-	if (r == 0)
-		r = other ? api_key_remove(e, actor, k, err)
-			  : err_set(err, ERR_CONFLICT,
-				    "cannot remove the last key with scope \"admin\"");
-	name_unlock(&lock);
-	return r;
+	if (!other && api_key_has_admin(e, k->id, &other, err) < 0)
+		return -1;
+	return other ? api_key_remove(e, actor, k, err)
+		     : err_set(err, ERR_CONFLICT,
+			       "cannot remove the last key with scope \"admin\"");
 }
 
 bool api_key_is_expired(struct engine *e, const struct store_key *k)

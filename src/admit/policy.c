@@ -6,29 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "admit/api_key.h"
 #include "admit/policy_rules.h"
 #include "engine/name_check.h"
 #include "engine/name_lock.h"
 #include "sandbox/template/template_json.h"
-#include "sandbox/template/template.h"
 #include "engine/audit.h"
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 int policy_set_limits(struct store_policy *p, const struct template *most, struct err *err)
 {
-	struct template only;
+	auto_fini(template_fini) struct template only;
 	char *text = NULL;
-	int r = 0;
 
 	template_init(&only);
 	only.limits = most->limits;
 	only.limits_set = most->limits_set;
-	if (most->limits_set)
-		r = template_print(&only, &text, err);
-	template_fini(&only);
-	if (r < 0)
+	if (most->limits_set && template_print(&only, &text, err) < 0)
 		return -1;
 	free(p->limits);
 	p->limits = text;
@@ -65,82 +59,57 @@ static int check(const struct store_policy *p, struct err *err)
 	return 0;
 }
 
-int policy_add(struct engine *e, const char *actor, struct store_policy *p, struct err *err)
+static int audit(struct engine *e, const char *tenant, const char *actor, const char *policy,
+		 const char *what, struct err *err)
 {
 	char text[STORE_TEXT];
-	int r = -1;
 
+	snprintf(text, sizeof(text), "policy %.64s was %s", policy, what);
+	return audit_write(e, tenant, "policy", actor, text, err);
+}
+
+int policy_add(struct engine *e, const char *actor, struct store_policy *p, struct err *err)
+{
 	p->created_at = engine_now(e);
-	snprintf(text, sizeof(text), "policy %s was made", p->name);
-	if (check(p, err) < 0 || audit_write(e, p->tenant, "policy", actor, text, err) < 0)
+	if (check(p, err) < 0 || audit(e, p->tenant, actor, p->name, "made", err) < 0)
 		return -1;
-	WITH_STORE(e, st)
-	r = store_policy_add(st, p, err);
-	return r;
+	return STORE_CALL(e, store_policy_add, p, err);
 }
 
 int policy_get(struct engine *e, const char *tenant, const char *name, struct store_policy *ret,
 	       struct err *err)
 {
-	int r = -1;
+	int r = STORE_CALL(e, store_policy_get, tenant, name, ret, err);
 
-	WITH_STORE(e, st)
-	r = store_policy_get(st, tenant, name, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? not_found(name, err) : r;
 }
 
 int policy_list(struct engine *e, const char *tenant, struct store_page page,
 		struct store_policy_list *ret, struct err *err)
 {
-	int r = -1;
-
-	WITH_STORE(e, st)
-	r = store_policy_list(st, tenant, page, ret, err);
-	return r;
+	return STORE_CALL(e, store_policy_list, tenant, page, ret, err);
 }
 
 int policy_sessions(struct engine *e, const struct store_policy *p, int64_t *ret, struct err *err)
 {
 	struct store_session_filter f = { .tenant = p->tenant, .policy = p->name };
-	int r = -1;
 
-	WITH_STORE(e, st)
-	r = store_session_count(st, &f, ret, err);
-	return r;
-}
-
-static int change(struct engine *e, const char *actor, struct store_policy *p, policy_edit_fn *edit,
-		  void *arg, struct err *err)
-{
-	char text[STORE_TEXT];
-	int r = -1;
-
-	snprintf(text, sizeof(text), "policy %s was changed", p->name);
-	if (edit(arg, p, err) < 0 || check(p, err) < 0 ||
-	    audit_write(e, p->tenant, "policy", actor, text, err) < 0)
-		return -1;
-	WITH_STORE(e, st)
-	r = store_policy_update(st, p, err);
-	return r;
+	return STORE_CALL(e, store_session_count, &f, ret, err);
 }
 
 int policy_change(struct engine *e, const char *actor, const char *tenant, const char *name,
 		  policy_edit_fn *edit, void *arg, struct store_policy *ret, struct err *err)
 {
-	struct store_policy p = { 0 };
-	struct name_lock lock;
-	int r;
+	auto_fini(store_policy_fini) struct store_policy p = { 0 };
+	auto_fini(name_unlock) struct name_lock lock;
 
 	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
-	r = policy_get(e, tenant, name, &p, err);
-	if (r == 0)
-		r = change(e, actor, &p, edit, arg, err);
-	name_unlock(&lock);
-	if (r < 0)
-		store_policy_fini(&p);
-	else
-		*ret = p;
-	return r;
+	if (policy_get(e, tenant, name, &p, err) < 0 || edit(arg, &p, err) < 0 ||
+	    check(&p, err) < 0 || audit(e, tenant, actor, p.name, "changed", err) < 0 ||
+	    STORE_CALL(e, store_policy_update, &p, err) < 0)
+		return -1;
+	*ret = steal_struct(&p);
+	return 0;
 }
 
 struct search {
@@ -152,13 +121,13 @@ struct search {
 static int match_template(void *arg, const char *name)
 {
 	struct search *s = arg;
-	struct template t;
+	auto_fini(template_fini) struct template t;
 	struct err ignored;
 
+	template_init(&t);
 	if (template_load(s->engine->home, name, &t, &ignored) == 0 && t.policy &&
 	    strcmp(t.policy, s->policy) == 0)
 		snprintf(s->found, sizeof(s->found), "%s", name);
-	template_fini(&t);
 	return *s->found != '\0';
 }
 
@@ -178,18 +147,13 @@ int policy_remove(struct engine *e, const char *actor, const char *tenant, const
 		  struct err *err)
 {
 	auto_fini(store_policy_fini) struct store_policy p = { 0 };
-	struct name_lock lock;
-	char text[STORE_TEXT];
-	int r = -1;
+	auto_fini(name_unlock) struct name_lock lock;
+	struct err ignored;
 
 	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
-	snprintf(text, sizeof(text), "policy %.64s was removed", name);
-	if (policy_get(e, tenant, name, &p, err) == 0 && check_not_named(e, name, err) == 0) {
-		WITH_STORE(e, st)
-		r = store_policy_remove(st, tenant, name, err);
-		if (r == 0)
-			(void)audit_write(e, tenant, "policy", actor, text, &(struct err){ 0 });
-	}
-	name_unlock(&lock);
-	return r;
+	if (policy_get(e, tenant, name, &p, err) < 0 || check_not_named(e, name, err) < 0 ||
+	    STORE_CALL(e, store_policy_remove, tenant, name, err) < 0)
+		return -1;
+	(void)audit(e, tenant, actor, name, "removed", &ignored);
+	return 0;
 }

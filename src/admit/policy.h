@@ -7,7 +7,7 @@
 
 #include "engine/engine.h"
 #include "sandbox/template/template.h"
-#include "shell/shell.h"
+#include "shell/program_rules.h"
 
 /* ERR_CONFLICT if the name exists. Sets p->created_at. */
 int policy_add(struct engine *e, const char *actor, struct store_policy *p, struct err *err);

@@ -20,16 +20,12 @@ static int check_limit(const char *what, int64_t limit, struct err *err)
 
 int quota_set(struct engine *e, const struct store_quota *q, struct err *err)
 {
-	int r = -1;
-
 	if (check_limit("sandboxes", q->sandboxes, err) < 0 ||
 	    check_limit("memory_bytes", q->memory_bytes, err) < 0 ||
 	    check_limit("disk_bytes", q->disk_bytes, err) < 0 ||
 	    check_limit("cpu_ms", q->cpu_ms, err) < 0)
 		return -1;
-	WITH_STORE(e, st)
-	r = store_quota_set(st, q, err);
-	return r;
+	return STORE_CALL(e, store_quota_set, q, err);
 }
 
 /* Zeros if none is set. */
@@ -164,6 +160,6 @@ void quota_charge(struct engine *e, const struct store_session *s, uint64_t cpu_
 
 	if (cpu_us < 1000)
 		return;
-	WITH_STORE(e, st)
-	(void)store_quota_charge(st, s->tenant, s->user, (int64_t)(cpu_us / 1000), &ignored);
+	(void)STORE_CALL(e, store_quota_charge, s->tenant, s->user, (int64_t)(cpu_us / 1000),
+			 &ignored);
 }

@@ -7,17 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "api/api.h"
 #include "base/clock.h"
 #include "api/core/auth.h"
 #include "api/core/internal.h"
+#include "api/core/origin_check.h"
 #include "api/routes.h"
 #include "base/array.h"
 #include "http/ws_server.h"
+#include "service/startup.h"
 
-enum { AWAIT_MS = 10000, AWAIT_SLICE_MS = 200 };
+enum {
+	AWAIT_MS = 10000,
+	AWAIT_SLICE_MS = 200,
+	BODY_GATE_MAX = 4, /* large requests at once */
+	BODY_GATE_TENANT_MAX = 2, /* of one tenant, so that others can go on */
+};
 
 /* ---- life cycle -------------------------------------------------------------------------------
  */
@@ -81,10 +87,6 @@ static void name_worker(char *ret, size_t size)
 int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
 {
 	auto_call(api_free) struct api *a = calloc(1, sizeof(*a));
-	struct auth_opts keys = { .engine = opts->engine,
-				  .rate = opts->rate,
-				  .burst = opts->burst,
-				  .concurrent = opts->concurrent };
 
 	if (!a)
 		return err_sys(err, ENOMEM, "api");
@@ -93,10 +95,10 @@ int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
 	name_worker(a->worker, sizeof(a->worker));
 	pthread_rwlock_init(&a->names, NULL);
 	pthread_mutex_init(&a->mutex, NULL);
-	body_gate_init(a);
+	gate_init(&a->body_gate, &(struct gate_limits){ .total = BODY_GATE_MAX,
+							.per_tenant = BODY_GATE_TENANT_MAX });
 	if (thread_config_check(&a->opts.threads, err) < 0 ||
-	    api_reload(a, opts->origins, opts->hosts, err) < 0 ||
-	    auth_new(&keys, &a->auth, err) < 0)
+	    api_reload(a, opts->origins, opts->hosts, err) < 0 || auth_new(opts, &a->auth, err) < 0)
 		return -1;
 	*ret = steal_ptr(&a);
 	return 0;
@@ -111,7 +113,7 @@ void api_free(struct api *a)
 	auth_free(a->auth);
 	pthread_rwlock_destroy(&a->names);
 	pthread_mutex_destroy(&a->mutex);
-	body_gate_fini(a);
+	gate_fini(&a->body_gate);
 	free(a);
 }
 

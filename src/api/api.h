@@ -16,7 +16,5 @@ void api_drain(struct api *a);
 /* Replaces the lists of struct api_opts. */
 int api_reload(struct api *a, const char *const *origins, const char *const *hosts,
 	       struct err *err);
-/* Calls fn for each route, for the test that compares them with spec/openapi.json. */
-void api_each_route(void (*fn)(void *arg, const struct api_route *r), void *arg);
 
 #endif

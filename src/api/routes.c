@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/api.h"
 #include "api/routes.h"
 #include "base/array.h"
 #include "base/percent.h"
@@ -15,22 +14,16 @@ enum { PARTS_MAX = 8, TAIL = 3 };
 #define ADDRESS_OF(name) &name##_surface,
 static const struct api_surface *const surfaces[] = { API_SURFACES(ADDRESS_OF) };
 
-void api_each_route(void (*fn)(void *arg, const struct api_route *r), void *arg)
+void api_each_route(void (*fn)(const struct api_route *r))
 {
 	for (size_t s = 0; s < ARRAY_LEN(surfaces); s++)
 		for (const struct api_route *r = surfaces[s]->routes; r->method; r++)
-			fn(arg, r);
+			fn(r);
 }
 
 static int fail_malformed(const char *why, struct err *err)
 {
 	return err_set(err, ERR_INVALID, "path: %s", why);
-}
-
-/* A session key may contain slashes; other names must not. */
-static bool may_have_slash(const char *part)
-{
-	return strncmp(part, "key:", 4) == 0;
 }
 
 /* ---- matching -------------------------------------------------------------------------------- */
@@ -60,7 +53,8 @@ static int split_path(struct api_arena *arena, const char *text, struct path *re
 		if (!percent_decode(p.parts[n], false) || !percent_decode(p.tails[n], false))
 			return fail_malformed("invalid percent-encoding", err);
 		p.lens[n] = strlen(p.parts[n]);
-		p.slash[n] = strchr(p.parts[n], '/') && !may_have_slash(p.parts[n]);
+		/* a session key may contain slashes; other names must not */
+		p.slash[n] = strchr(p.parts[n], '/') && strncmp(p.parts[n], "key:", 4) != 0;
 		text = end;
 	}
 	if (text) /* longer than any route without a tail */
@@ -155,13 +149,6 @@ static void try_route(struct search *s, const struct api_surface *surface,
 	memcpy(s->found.params, params, sizeof(params));
 }
 
-static void try_all(struct search *search)
-{
-	for (size_t s = 0; s < ARRAY_LEN(surfaces); s++)
-		for (const struct api_route *r = surfaces[s]->routes; r->method; r++)
-			try_route(search, surfaces[s], r);
-}
-
 int route_find(struct api_arena *arena, const char *method, const char *path,
 	       struct route_match *ret, struct err *err)
 {
@@ -171,7 +158,9 @@ int route_find(struct api_arena *arena, const char *method, const char *path,
 	*ret = (struct route_match){ .params = { "", "", "", "" } };
 	if (split_path(arena, path, &p, err) < 0)
 		return -1;
-	try_all(&s);
+	for (size_t i = 0; i < ARRAY_LEN(surfaces); i++)
+		for (const struct api_route *r = surfaces[i]->routes; r->method; r++)
+			try_route(&s, surfaces[i], r);
 	if (s.slash)
 		return fail_malformed("a name must not contain a slash", err);
 	if (strstr(s.found.allow, "GET") && !s.head)
@@ -183,7 +172,6 @@ int route_find(struct api_arena *arena, const char *method, const char *path,
 		ret->params[i] = "";
 	if (!*ret->allow)
 		return err_set(err, ERR_NOT_FOUND, "no such route: %.100s (see /docs)", path);
-	err_set(err, ERR_INVALID, "method %.20s not allowed; use %s", method, ret->allow);
-	err->sys = EOPNOTSUPP;
-	return -1;
+	return api_fail(err, ERR_INVALID, EOPNOTSUPP, "method %.20s not allowed; use %s", method,
+			ret->allow);
 }

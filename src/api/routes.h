@@ -5,9 +5,17 @@
 
 #include "api/core/internal.h"
 
+struct route_match {
+	const struct api_route *route;
+	const struct api_surface *surface; /* set if the path exists, even without this method */
+	const char *params[4]; /* in the arena */
+	char allow[64]; /* methods of the path, if it exists */
+};
 /* ERR_NOT_FOUND: no such path. ERR_INVALID with sys EOPNOTSUPP: other methods only (ret->allow);
  * otherwise malformed. */
 int route_find(struct api_arena *arena, const char *method, const char *path,
 	       struct route_match *ret, struct err *err);
+/* Calls fn for each route, for the test that compares them with spec/openapi.json. */
+void api_each_route(void (*fn)(const struct api_route *r));
 
 #endif

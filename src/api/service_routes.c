@@ -3,24 +3,25 @@
 #include "api/service_routes.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "api/core/health.h"
+#include "api/core/auth.h"
 #include "api/core/internal.h"
 #include "api/core/prometheus.h"
 #include "api/core/openapi.h"
 #include "base/array.h"
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/one_line.h"
 #include "service/service_admin.h"
 #include "engine/engine_metrics.h"
+#include "engine/start_progress.h"
 #include "session/capacity.h"
+#include "service/startup.h"
 
-enum { DIGEST = 32, TAG_BYTES = 16 };
+enum { TAG_BYTES = 16, SENTENCE = 200 };
 
 /* ---- documents ------------------------------------------------------------------------------- */
 
@@ -32,23 +33,13 @@ static struct document {
 } documents[2]; /* in the order of openapi_files */
 static pthread_once_t documents_once = PTHREAD_ONCE_INIT;
 
-static bool digest(const char *text, size_t len, unsigned char ret[DIGEST])
-{
-	unsigned char hash[EVP_MAX_MD_SIZE];
-	unsigned n = 0;
-
-	if (EVP_Digest(text, len, hash, &n, EVP_sha256(), NULL) != 1 || n != DIGEST)
-		return false;
-	memcpy(ret, hash, DIGEST);
-	return true;
-}
-
 /* Allows exactly the content of these tags by its hash, so injected code cannot run. */
 static void add_hash(const char *page, const char *tag, char ret[static 80])
 {
-	char open[16], shut[16], text[BASE64_ENCODED(DIGEST) + 1] = "";
-	unsigned char hash[DIGEST];
+	char open[16], shut[16], text[BASE64_ENCODED(STORE_HASH) + 1] = "";
+	uint8_t hash[STORE_HASH];
 	const char *from, *to;
+	struct err ignored;
 
 	snprintf(open, sizeof(open), "<%s>", tag);
 	snprintf(shut, sizeof(shut), "</%s>", tag);
@@ -58,16 +49,17 @@ static void add_hash(const char *page, const char *tag, char ret[static 80])
 	if (!to)
 		return;
 	from += strlen(open);
-	if (!digest(from, (size_t)(to - from), hash))
+	if (api_sha256(from, (size_t)(to - from), hash, &ignored) < 0)
 		return;
-	base64_encode(hash, DIGEST, text);
+	base64_encode(hash, sizeof(hash), text);
 	snprintf(ret, 80, "'sha256-%s'", text);
 }
 
 static void prepare_documents(void)
 {
 	char script[80], style[80];
-	unsigned char hash[DIGEST];
+	uint8_t hash[STORE_HASH];
+	struct err ignored;
 
 	documents[OPENAPI_JSON].type = "application/json";
 	documents[OPENAPI_DOCS].type = "text/html; charset=utf-8";
@@ -76,7 +68,7 @@ static void prepare_documents(void)
 		size_t at = 1;
 
 		d->len = strlen(openapi_files[i]);
-		if (!digest(openapi_files[i], d->len, hash))
+		if (api_sha256(openapi_files[i], d->len, hash, &ignored) < 0)
 			continue; /* without an ETag it is always sent */
 		d->etag[0] = '"';
 		for (size_t b = 0; b < TAG_BYTES; b++, at += 2)
@@ -163,8 +155,6 @@ int service_get_index(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-/* ---- metrics --------------------------------------------------------------------------------- */
-
 int service_get_metrics(struct api_call *c, struct err *err)
 {
 	size_t len;
@@ -182,6 +172,37 @@ static void put_part(struct json_out *j, const char *name, bool ok)
 {
 	json_out_object(j, name);
 	json_out_bool(j, "ok", ok);
+}
+
+static void put_line(struct json_out *j, const char *key, const char *text)
+{
+	char line[SENTENCE];
+
+	one_line_print(text, line, sizeof(line));
+	json_out_str(j, key, line);
+}
+
+/* Progress, last error and waiting requests; null once started. */
+static void put_starting(struct json_out *j, struct engine *e)
+{
+	struct progress_state p = { .stage = "store" };
+	struct err last, ignored;
+	unsigned tries;
+
+	if (engine_is_ready(e)) {
+		json_out_null(j, "starting");
+		return;
+	}
+	json_out_object(j, "starting");
+	(void)progress_get(e, NULL, &p, &ignored);
+	api_put_stage(j, &p);
+	if (engine_start_error(e, &last, &tries))
+		put_line(j, "error", last.msg);
+	else
+		json_out_null(j, "error");
+	json_out_u64(j, "tries", tries);
+	json_out_u64(j, "waiting", engine_waiting(e));
+	json_out_end(j);
 }
 
 static void put_capacity(struct json_out *j, const struct capacity_report *f)
@@ -217,17 +238,6 @@ static void put_last_error(struct json_out *j, struct api *a)
 	json_out_end(j);
 }
 
-/* `total` includes ready sandboxes; max 0 means unlimited. */
-static void put_pool(struct json_out *j, unsigned ready, const struct capacity_report *f)
-{
-	json_out_object(j, "pool");
-	json_out_u64(j, "available", ready);
-	json_out_u64(j, "allocated", f->active);
-	json_out_u64(j, "total", ready + f->active);
-	json_out_u64(j, "max_capacity", f->max);
-	json_out_end(j);
-}
-
 /* Settings of thread sessions. */
 static void put_config(struct json_out *j, const struct thread_config *t,
 		       const struct capacity_report *f)
@@ -257,7 +267,12 @@ static void put_service(struct json_out *j, struct api *a, const struct capacity
 	json_out_i64(j, "uptime_seconds", (clock_mono_us() - a->began_us) / 1000000);
 	json_out_str(j, "worker_id", a->worker);
 	engine_pool_state(a->opts.engine, &pool);
-	put_pool(j, pool.ready, f);
+	json_out_object(j, "pool");
+	json_out_u64(j, "available", pool.ready);
+	json_out_u64(j, "allocated", f->active);
+	json_out_u64(j, "total", pool.ready + f->active);
+	json_out_u64(j, "max_capacity", f->max); /* 0: unlimited */
+	json_out_end(j);
 	json_out_u64(j, "active_sessions", f->active);
 	json_out_bool(j, "redis_connected", false); /* kept for clients that expect the field */
 	put_config(j, &a->opts.threads, f);
@@ -271,6 +286,15 @@ static const char *why_not_ready(struct api *a, const struct engine_health *h)
 	if (!engine_is_ready(a->opts.engine))
 		return "service is starting";
 	return api_is_draining(a) ? "service is shutting down" : NULL;
+}
+
+static const char *health_status(struct engine *e, const struct engine_health *h)
+{
+	if (!h->store)
+		return "failing";
+	if (!engine_is_ready(e))
+		return "starting";
+	return h->keeper ? "ok" : "degraded";
 }
 
 int service_get_health(struct api_call *c, struct err *err)
@@ -291,11 +315,12 @@ int service_get_health(struct api_call *c, struct err *err)
 	put_part(&j, "store", h.store);
 	json_out_end(&j);
 	put_part(&j, "keeper", h.keeper);
-	health_put_error(&j, h.keeper, h.keeper_error);
+	if (!h.keeper)
+		put_line(&j, "error", h.keeper_error);
 	json_out_end(&j);
 	put_capacity(&j, &f);
 	json_out_end(&j);
-	health_put_start(c->engine, &j);
+	put_starting(&j, c->engine);
 	put_last_error(&j, c->api);
 	put_service(&j, c->api, &f);
 	json_out_str(&j, "policy_enforcement", shell_can_enforce() ? "landlock" : "none");

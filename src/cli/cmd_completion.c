@@ -3,9 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/commands.h"
 #include "cli/core/api_cmd.h"
-#include "cli/core/options.h"
 #include "cli/core/print_session.h"
 
 typedef void form_fn(const struct command *cmd);
@@ -19,10 +17,10 @@ static bool runs_alone(const struct command *cmd)
 /* Calls fn for every command line, in the order of --help. */
 static void each_form(form_fn *fn)
 {
-	for (const struct command_entry *e = commands; e->command; e++) {
-		if (runs_alone(e->command))
-			fn(e->command);
-		for (const struct command *const *s = e->command->subs; s && *s; s++)
+	for (const struct command *const *c = all_commands; *c; c++) {
+		if (runs_alone(*c))
+			fn(*c);
+		for (const struct command *const *s = (*c)->subs; s && *s; s++)
 			fn(*s);
 	}
 }
@@ -30,12 +28,12 @@ static void each_form(form_fn *fn)
 /* "\tkeys) subs=(ls add rm) ;;" with these brackets. */
 static void print_subs(const char *open, const char *close)
 {
-	for (const struct command_entry *e = commands; e->command; e++) {
-		if (!e->command->subs)
+	for (const struct command *const *c = all_commands; *c; c++) {
+		if (!(*c)->subs)
 			continue;
-		printf("\t%s) subs=%s", e->command->name, open);
-		for (const struct command *const *s = e->command->subs; *s; s++)
-			printf("%s%s", s == e->command->subs ? "" : " ", command_verb(*s));
+		printf("\t%s) subs=%s", (*c)->name, open);
+		for (const struct command *const *s = (*c)->subs; *s; s++)
+			printf("%s%s", s == (*c)->subs ? "" : " ", command_verb(*s));
 		printf("%s ;;\n", close);
 	}
 }
@@ -81,8 +79,8 @@ static void print_bash(void)
 	     "\tCOMPREPLY=()\n"
 	     "\tif ((COMP_CWORD == 1)); then");
 	printf("\t\tCOMPREPLY=($(compgen -W '--help --version");
-	for (const struct command_entry *e = commands; e->command; e++)
-		printf(" %s", e->command->name);
+	for (const struct command *const *c = all_commands; *c; c++)
+		printf(" %s", (*c)->name);
 	puts("' -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase $cmd in");
 	print_subs("'", "'");
 	puts("\tesac\n"
@@ -181,9 +179,9 @@ static void print_zsh(void)
 	     "\tcompadd -S : -a ids\n\t_files\n}\n\n"
 	     "_lodge() {\n\tlocal form=$words[2]\n\tlocal -a commands subs\n"
 	     "\tif ((CURRENT == 2)); then\n\t\tcommands=(");
-	for (const struct command_entry *e = commands; e->command; e++) {
-		printf("\t\t\t'%s:", e->command->name);
-		zsh_text(e->command->summary);
+	for (const struct command *const *c = all_commands; *c; c++) {
+		printf("\t\t\t'%s:", (*c)->name);
+		zsh_text((*c)->summary);
 		puts("'");
 	}
 	puts("\t\t)\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tcase $form in");
@@ -211,13 +209,10 @@ static int run(struct api_cmd *a, struct err *err)
 	return 0;
 }
 
-static const struct cli_option options[] = { { NULL } };
-
 const struct command cmd_completion = {
 	.name = "completion",
 	.usage = "bash|zsh",
 	.summary = "print shell completions",
-	.options = options,
 	.more = "Examples\n"
 		"  source <(lodge completion bash)\n",
 	.local = true,

@@ -4,84 +4,58 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 #include <unistd.h>
 
-#include "cli/commands.h"
+#include "base/array.h"
 #include "cli/core/api_cmd.h"
 
 #ifndef LODGE_VERSION
 #define LODGE_VERSION "0.1.0"
 #endif
 
-const struct command_entry commands[] = {
-	{ "Sessions", &cmd_enter },
-	{ "Sessions", &cmd_new },
-	{ "Sessions", &cmd_ls },
-	{ "Sessions", &cmd_show },
-	{ "Sessions", &cmd_cp },
-	{ "Sessions", &cmd_pause },
-	{ "Sessions", &cmd_unpause },
-	{ "Sessions", &cmd_hibernate },
-	{ "Sessions", &cmd_resume },
-	{ "Sessions", &cmd_extend },
-	{ "Sessions", &cmd_rm },
+/* In the order of --help. */
+/* clang-format off */
+const struct command *const all_commands[] = {
+	&cmd_enter, &cmd_new, &cmd_ls, &cmd_show, &cmd_cp, &cmd_pause, &cmd_unpause, &cmd_hibernate,
+	&cmd_resume, &cmd_extend, &cmd_rm,
+	&cmd_exec, &cmd_ps, &cmd_logs, &cmd_attach, &cmd_kill,
+	&cmd_snapshot, &cmd_snapshots, &cmd_diff, &cmd_fork, &cmd_rollback, &cmd_export, &cmd_import,
+	&cmd_users, &cmd_cleanup, &cmd_projects, &cmd_teams, &cmd_switch,
+	&cmd_status, &cmd_top, &cmd_events, &cmd_templates, &cmd_policy, &cmd_keys, &cmd_bench,
+	&cmd_login,
+	&cmd_run, &cmd_template, &cmd_doctor, &cmd_completion, NULL,
+};
+/* clang-format on */
 
-	{ "Commands", &cmd_exec },
-	{ "Commands", &cmd_ps },
-	{ "Commands", &cmd_logs },
-	{ "Commands", &cmd_attach },
-	{ "Commands", &cmd_kill },
-
-	{ "Snapshots", &cmd_snapshot },
-	{ "Snapshots", &cmd_snapshots },
-	{ "Snapshots", &cmd_diff },
-	{ "Snapshots", &cmd_fork },
-	{ "Snapshots", &cmd_rollback },
-	{ "Snapshots", &cmd_export },
-	{ "Snapshots", &cmd_import },
-
-	{ "Users and projects", &cmd_users },
-	{ "Users and projects", &cmd_cleanup },
-	{ "Users and projects", &cmd_projects },
-	{ "Users and projects", &cmd_teams },
-	{ "Users and projects", &cmd_switch },
-
-	{ "Service", &cmd_status },
-	{ "Service", &cmd_top },
-	{ "Service", &cmd_events },
-	{ "Service", &cmd_templates },
-	{ "Service", &cmd_policy },
-	{ "Service", &cmd_keys },
-	{ "Service", &cmd_bench },
-	{ "Service", &cmd_login },
-
-	{ "This machine", &cmd_run },
-	{ "This machine", &cmd_template },
-	{ "This machine", &cmd_doctor },
-	{ "This machine", &cmd_completion },
-	{ NULL, NULL },
+/* Titles of --help, each above this command and those that follow it. */
+static const struct {
+	const struct command *first;
+	const char *title;
+} groups[] = {
+	{ &cmd_enter, "Sessions" },	{ &cmd_exec, "Commands" },
+	{ &cmd_snapshot, "Snapshots" }, { &cmd_users, "Users and projects" },
+	{ &cmd_status, "Service" },	{ &cmd_run, "This machine" },
 };
 
 static const struct command *find(const char *name)
 {
-	for (const struct command_entry *e = commands; e->command; e++)
-		if (!strcmp(name, e->command->name))
-			return e->command;
+	for (const struct command *const *c = all_commands; *c; c++)
+		if (!strcmp(name, (*c)->name))
+			return *c;
 	return NULL;
 }
 
 static int help(FILE *to)
 {
-	const char *group = "";
-
 	fputs("Run untrusted code in sandboxes that keep their files.\n\n"
 	      "Usage: lodge COMMAND [OPTION...] [ARGUMENT...]\n",
 	      to);
-	for (const struct command_entry *e = commands; e->command; e++) {
-		if (strcmp(group, e->group) != 0)
-			fprintf(to, "\n%s\n", e->group);
-		group = e->group;
-		fprintf(to, "  %-10s  %s\n", e->command->name, e->command->summary);
+	for (const struct command *const *c = all_commands; *c; c++) {
+		for (size_t i = 0; i < ARRAY_LEN(groups); i++)
+			if (groups[i].first == *c)
+				fprintf(to, "\n%s\n", groups[i].title);
+		fprintf(to, "  %-10s  %s\n", (*c)->name, (*c)->summary);
 	}
 	fputs("\nOptions for all commands\n"
 	      "  --url URL        service to use (LODGE_URL)\n"
@@ -98,11 +72,6 @@ static int help(FILE *to)
 
 enum { NAME_MAX_LENGTH = 16, TYPOS = 2 };
 
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
 /* The edit distance: letters to add, remove or change. */
 static unsigned distance(const char *a, const char *b)
 {
@@ -118,8 +87,7 @@ static unsigned distance(const char *a, const char *b)
 		for (unsigned k = 1; k <= n; k++) {
 			unsigned above = row[k];
 
-			row[k] = least(least(above, row[k - 1]) + 1,
-				       before + (a[i - 1] != b[k - 1]));
+			row[k] = MIN(MIN(above, row[k - 1]) + 1, before + (a[i - 1] != b[k - 1]));
 			before = above;
 		}
 	}
@@ -132,12 +100,12 @@ static const char *nearest(const char *word)
 	unsigned best = TYPOS + 1;
 	const char *name = NULL;
 
-	for (const struct command_entry *e = commands; e->command; e++) {
-		unsigned d = distance(word, e->command->name);
+	for (const struct command *const *c = all_commands; *c; c++) {
+		unsigned d = distance(word, (*c)->name);
 
 		if (d < best && d <= strlen(word) / 2) {
 			best = d;
-			name = e->command->name;
+			name = (*c)->name;
 		}
 	}
 	return name;

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "engine/internal.h"
-#include "engine/store_lock.h"
 
 /* The wall clock is read once; after that time passes as it does for CLOCK_BOOTTIME, so that a
  * clock set wrong, or right again, ends nobody's session. */
@@ -31,17 +30,12 @@ int64_t engine_changes(struct engine *e)
 int engine_events(struct engine *e, int64_t since, const char *tenant, const char *session,
 		  unsigned limit, struct store_event_list *ret, struct err *err)
 {
-	int r = -1;
-
-	WITH_STORE(e, st)
-	r = store_event_since(st, since, tenant, session, limit, ret, err);
-	return r;
+	return STORE_CALL(e, store_event_since, since, tenant, session, limit, ret, err);
 }
 
 void engine_wake_timers(struct engine *e)
 {
-	pthread_mutex_lock(&e->mutex);
+	MUTEX_GUARD(&e->mutex);
 	e->timers.wake_requested = true;
 	pthread_cond_signal(&e->timers.wake);
-	pthread_mutex_unlock(&e->mutex);
 }

@@ -54,30 +54,8 @@ struct engine_opts {
 	unsigned pool_min; /* with fewer, the pool is refilled first (half of the pool) */
 };
 
-/* Opens and starts an engine. A home has one engine at a time: a second one is refused with the
- * process and socket of the first. Adopts running sandboxes, and finishes or undoes what the last
- * engine left unfinished. */
-int engine_open(const struct engine_opts *opts, struct engine **ret, struct err *err);
-/* The same in two steps, for a program that answers requests meanwhile. The first opens the home
- * and the store; its errors are permanent. Until the engine is ready only keys, health and progress
- * may be used. */
-int engine_open_store(const struct engine_opts *opts, struct engine **ret, struct err *err);
-/* The second starts the keeper and adopts sandboxes, on its own thread. It retries failures that
- * may pass, with growing pauses, or soon while a caller waits. Calls fn(arg) on that thread after
- * each try: err NULL: ready; else the error, and milliseconds until the next try, 0: none. */
+/* Called after each try of engine_start(). */
 typedef void engine_ready_fn(void *arg, const struct err *err, int64_t again_ms);
-int engine_start(struct engine *e, engine_ready_fn *fn, void *arg, struct err *err);
-bool engine_is_ready(struct engine *e);
-/* Waits until it is ready. Errors have sys EINPROGRESS and a message with the stage: ERR_TIMEOUT:
- * not yet; ERR_UNAVAILABLE: the current try failed, or too many callers wait. */
-int engine_wait_ready(struct engine *e, int64_t wait_ms, struct err *err);
-/* Sandboxes keep running. No other call may be in progress. NULL is allowed. */
-void engine_close(struct engine *e);
-DEFINE_AUTO(struct engine *, engine_close);
-
-/* Runs all timers once: deadlines, lost sandboxes, unfinished removals, unreferenced layers. Safe
- * at any time, from any thread. Returns how many sessions it changed. */
-int engine_run_timers(struct engine *e);
 /* Rows written since the engine was opened; reads do not change it. */
 int64_t engine_changes(struct engine *e);
 /* The time that deadlines are compared with: milliseconds since 1970, unaffected by jumps of the

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/engine_metrics.h"
 
-#include <time.h>
-
 #include "engine/internal.h"
-#include "engine/keeper_conn.h"
 
 const struct engine_metrics *engine_metrics(const struct engine *e)
 {
@@ -25,9 +22,8 @@ void engine_pool_state(struct engine *e, struct keeper_pool_state *ret)
 			r = keeper_client_pool(e->keeper.client, same, &now, &ignored);
 		pthread_mutex_unlock(&e->keeper.mutex);
 	}
-	pthread_mutex_lock(&e->mutex);
+	MUTEX_GUARD(&e->mutex);
 	if (r == 0)
 		e->keeper.pool = now;
 	*ret = e->keeper.pool;
-	pthread_mutex_unlock(&e->mutex);
 }

@@ -19,10 +19,8 @@
 #ifndef LODGE_ENGINE_INTERNAL_H
 #define LODGE_ENGINE_INTERNAL_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "base/gate.h"
+#include "base/mutex.h"
 #include "engine/engine.h"
 #include "engine/engine_metrics.h"
 #include "engine/environment_request.h"
@@ -60,7 +58,8 @@ struct capacity {
 struct machine_pump {
 	int epoll_fd, wake_fd;
 	pthread_t thread;
-	bool running, stopping;
+	bool running;
+	atomic_bool stopping;
 	struct machine *removed; /* to be released by the pump between two batches */
 };
 

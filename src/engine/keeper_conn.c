@@ -10,7 +10,6 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/layer_client.h"
 #include "engine/internal.h"
-#include "engine/keeper_conn.h"
 
 enum {
 	END_MS = 20000, /* for the processes of a sandbox to exit */
@@ -68,10 +67,9 @@ struct keeper_client *keeper_conn_lock(struct engine *e, struct err *err)
 		/* whatever failed, it is not the caller's fault */
 		err->code = ERR_UNAVAILABLE;
 		err->sys = 0;
-		pthread_mutex_lock(&e->mutex);
+		MUTEX_GUARD(&e->mutex);
 		e->keeper.start_error = *err;
 		e->keeper.start_failed = true;
-		pthread_mutex_unlock(&e->mutex);
 		return NULL;
 	}
 	return e->keeper.client;
@@ -98,14 +96,7 @@ void keeper_conn_revive(struct engine *e)
 int keeper_conn_call(struct engine *e, const struct keeper_request *req, struct keeper_reply *ret,
 		     struct err *err)
 {
-	struct keeper_client *k = keeper_conn_lock(e, err);
-	int r;
-
-	if (!k)
-		return -1;
-	r = keeper_client_call(k, req, NULL, 0, ret, NULL, err);
-	keeper_conn_unlock(e);
-	return r;
+	return KEEPER_CALL(e, err, keeper_client_call, req, NULL, 0, ret, NULL, err);
 }
 
 int keeper_conn_stats(struct engine *e, const char *sandbox, struct keeper_stats *ret,
@@ -122,14 +113,7 @@ int keeper_conn_stats(struct engine *e, const char *sandbox, struct keeper_stats
 
 int keeper_conn_stop(struct engine *e, const char *sandbox, struct err *err)
 {
-	struct keeper_client *k = keeper_conn_lock(e, err);
-	int r;
-
-	if (!k)
-		return -1;
-	r = layer_stop(k, sandbox, NULL, err);
-	keeper_conn_unlock(e);
-	return r;
+	return KEEPER_CALL(e, err, layer_stop, sandbox, NULL, err);
 }
 
 int keeper_conn_destroy(struct engine *e, const char *sandbox, struct err *err)
@@ -156,14 +140,9 @@ int keeper_conn_seal(struct engine *e, const char *sandbox, const char *layer, b
 	unsigned us = WAIT_MIN_US;
 	int r;
 
-	do {
-		struct keeper_client *k = keeper_conn_lock(e, err);
-
-		if (!k)
-			return -1;
-		r = layer_seal(k, sandbox, layer, ret_whole, err);
-		keeper_conn_unlock(e);
-	} while (r < 0 && err->sys == EBUSY && wait_before_retry(until, &us));
+	do
+		r = KEEPER_CALL(e, err, layer_seal, sandbox, layer, ret_whole, err);
+	while (r < 0 && err->sys == EBUSY && wait_before_retry(until, &us));
 	return r;
 }
 
@@ -174,12 +153,7 @@ int keeper_conn_wait_job(struct engine *e, const char *name, uint64_t *ret_bytes
 	struct keeper_job job;
 
 	do {
-		struct keeper_client *k = keeper_conn_lock(e, err);
-		int r = k ? layer_job(k, name, &job, err) : -1;
-
-		if (k)
-			keeper_conn_unlock(e);
-		if (r < 0)
+		if (KEEPER_CALL(e, err, layer_job, name, &job, err) < 0)
 			return -1;
 	} while (job.state == KEEPER_JOB_RUNNING && wait_before_retry(until, &us));
 	if (job.state != KEEPER_JOB_DONE)
@@ -192,15 +166,9 @@ int keeper_conn_wait_job(struct engine *e, const char *name, uint64_t *ret_bytes
 int keeper_conn_snapshot(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
 			 uint64_t *ret_bytes, struct err *err)
 {
-	struct keeper_client *k = keeper_conn_lock(e, err);
 	struct keeper_job job;
-	int r;
 
-	if (!k)
-		return -1;
-	r = layer_snap(k, sandbox, layer, ret_whole, &job, err);
-	keeper_conn_unlock(e);
-	if (r < 0)
+	if (KEEPER_CALL(e, err, layer_snap, sandbox, layer, ret_whole, &job, err) < 0)
 		return -1;
 	if (job.state == KEEPER_JOB_RUNNING)
 		return keeper_conn_wait_job(e, layer, ret_bytes, err);
@@ -232,13 +200,8 @@ static int by_id(const void *a, const void *b)
 int keeper_conn_list(struct engine *e, struct keeper_listing *ret, struct err *err)
 {
 	struct keeper_listing l = { 0 };
-	struct keeper_client *k = keeper_conn_lock(e, err);
-	int r;
+	int r = KEEPER_CALL(e, err, keeper_client_list, add_item, &l, err);
 
-	if (!k)
-		return -1;
-	r = keeper_client_list(k, add_item, &l, err);
-	keeper_conn_unlock(e);
 	if (r != 0) {
 		keeper_listing_fini(&l);
 		return r < 0 ? -1 : err_sys(err, ENOMEM, "keeper listing");
@@ -249,11 +212,21 @@ int keeper_conn_list(struct engine *e, struct keeper_listing *ret, struct err *e
 	return 0;
 }
 
+int keeper_conn_has_layer(struct engine *e, const char *layer, bool *ret, struct err *err)
+{
+	struct keeper_listing l;
+
+	if (keeper_conn_list(e, &l, err) < 0)
+		return -1;
+	*ret = keeper_listing_has_layer(&l, layer);
+	keeper_listing_fini(&l);
+	return 0;
+}
+
 void keeper_listing_fini(struct keeper_listing *l)
 {
 	free(l->items);
-	l->items = NULL;
-	l->count = 0;
+	*l = (struct keeper_listing){ 0 };
 }
 
 /* A sandbox and the layer made of it have the same id: both kinds may exist. */

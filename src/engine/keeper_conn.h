@@ -36,6 +36,16 @@ struct keeper_listing { /* sorted by id */
 struct keeper_client *keeper_conn_lock(struct engine *e, struct err *err);
 struct keeper_pool keeper_conn_pool_opts(const struct engine *e); /* that the engine asks for */
 void keeper_conn_unlock(struct engine *e);
+/* fn(client, ...) with the lock: the result of one call, or -1 with err set. */
+#define KEEPER_CALL(e, err, fn, ...)                                                               \
+	({                                                                                         \
+		struct keeper_client *k_ = keeper_conn_lock(e, err);                               \
+		int r_ = k_ ? fn(k_, __VA_ARGS__) : -1;                                            \
+                                                                                                   \
+		if (k_)                                                                            \
+			keeper_conn_unlock(e);                                                     \
+		r_;                                                                                \
+	})
 /* Replaces a keeper that died: it may have left a sandbox frozen, which its successor thaws. */
 void keeper_conn_revive(struct engine *e);
 /* One request without descriptors; ret may be NULL. */
@@ -55,6 +65,7 @@ int keeper_conn_snapshot(struct engine *e, const char *sandbox, const char *laye
 /* Waits for the job with this name. */
 int keeper_conn_wait_job(struct engine *e, const char *name, uint64_t *ret_bytes, struct err *err);
 int keeper_conn_list(struct engine *e, struct keeper_listing *ret, struct err *err);
+int keeper_conn_has_layer(struct engine *e, const char *layer, bool *ret, struct err *err);
 void keeper_listing_fini(struct keeper_listing *l);
 enum keeper_presence keeper_listing_sandbox(const struct keeper_listing *l, const char *id);
 bool keeper_listing_has_layer(const struct keeper_listing *l, const char *id);

@@ -1,33 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sandboxes that belong to no session: a template is built in one, or looked into. Nobody's record
- * names them, so that whoever made one ends it; what cannot be ended then, because the keeper has
- * just died, the sweep ends. Those of an engine that died are strays at the next start. */
+/* No record names these sandboxes, so their creator destroys them. If that fails because the keeper
+ * has just died, the sweep does it. Those of an engine that died are strays at the next start. */
 #include <stdio.h>
 #include <string.h>
 
-#include "sandbox/sandbox.h"
 #include "engine/internal.h"
-#include "engine/keeper_conn.h"
-#include "engine/scratch.h"
+#include "sandbox/sandbox.h"
 
-/* With too many of them the rest waits for the next start. */
-static void add_pending(struct engine *e, const char *id)
-{
-	pthread_mutex_lock(&e->mutex);
-	if (e->scratch.count < SCRATCH_MAX)
-		snprintf(e->scratch.ids[e->scratch.count++], sizeof(e->scratch.ids[0]), "%s", id);
-	pthread_mutex_unlock(&e->mutex);
-}
-
+/* What cannot be destroyed now is kept for the sweep; with too many the rest waits for the next
+ * start. */
 static void destroy(struct engine *e, const char *id)
 {
+	struct scratch *s = &e->scratch;
 	struct err err;
 
-	if (keeper_conn_destroy(e, id, &err) < 0 && err.code != ERR_NOT_FOUND)
-		add_pending(e, id);
+	if (keeper_conn_destroy(e, id, &err) == 0 || err.code == ERR_NOT_FOUND)
+		return;
+	MUTEX_GUARD(&e->mutex);
+	if (s->count < SCRATCH_MAX)
+		snprintf(s->ids[s->count++], sizeof(s->ids[0]), "%s", id);
 }
 
-/* By a name that we know: also one whose maker died before it could tell has to be ended. */
+/* The id is chosen here, so that the sandbox can be destroyed if the keeper dies while it makes it.
+ */
 int scratch_create(struct engine *e, const struct sandbox_spec *spec, unsigned *ret_features,
 		   struct sandbox **ret, struct err *err)
 {

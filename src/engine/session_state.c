@@ -101,6 +101,16 @@ const char *session_cause_name(enum session_cause cause)
 	return causes[cause];
 }
 
+struct store_cause session_cause_record(const struct session_cause_opts *why, int64_t at)
+{
+	struct store_cause c = { .at = at };
+
+	snprintf(c.code, sizeof(c.code), "%s", causes[why->cause]);
+	snprintf(c.text, sizeof(c.text), "%s", why->text ? why->text : "");
+	snprintf(c.actor, sizeof(c.actor), "%s", why->actor ? why->actor : "");
+	return c;
+}
+
 bool session_has_files(const struct store_session *s)
 {
 	return s->layer[0] != '\0';
@@ -189,10 +199,10 @@ static void push_timers(struct store_session *s, int64_t now, int64_t ms)
 		s->hibernate_at = earlier(idle, end_of_life(s));
 }
 
-static void start_timers(struct store_session *s, int64_t now)
+/* From its preferences and the start of its sandbox. */
+static void reset_timers(struct store_session *s, int64_t now)
 {
-	s->started_at = s->last_activity_at = now;
-	s->expires_at = s->max_lifetime_ms ? now + s->max_lifetime_ms : 0;
+	s->expires_at = s->max_lifetime_ms ? end_of_life(s) : 0;
 	s->hibernate_at = 0;
 	push_timers(s, now, s->idle_timeout_ms);
 }
@@ -205,9 +215,7 @@ void session_record_push(struct store_session *s, int64_t now, int64_t ms)
 
 void session_record_retime(struct store_session *s, int64_t now)
 {
-	s->expires_at = s->max_lifetime_ms ? end_of_life(s) : 0;
-	s->hibernate_at = 0;
-	push_timers(s, now, s->idle_timeout_ms);
+	reset_timers(s, now);
 	s->due_at = session_due_at(s);
 }
 
@@ -219,15 +227,6 @@ static void lose_sandbox(struct store_session *s)
 	stop_timers(s);
 }
 
-static void change_error(struct store_session *s)
-{
-	/* a sandbox that could not be hibernated stays; a probe may find it healthy */
-	if (s->state == SESSION_HIBERNATING)
-		stop_timers(s);
-	else
-		lose_sandbox(s);
-}
-
 /* What the event changes besides state and cause. s->state is still the old one. */
 static void change(struct store_session *s, enum session_event ev, int64_t now)
 {
@@ -237,10 +236,15 @@ static void change(struct store_session *s, enum session_event ev, int64_t now)
 		break;
 	case SESSION_READY:
 		s->runtime = SESSION_RUNTIME_LIVE;
-		start_timers(s, now);
+		s->started_at = s->last_activity_at = now;
+		reset_timers(s, now);
 		break;
 	case SESSION_ERROR:
-		change_error(s);
+		/* a sandbox that could not be hibernated stays; a probe may find it healthy */
+		if (s->state == SESSION_HIBERNATING)
+			stop_timers(s);
+		else
+			lose_sandbox(s);
 		break;
 	case SESSION_USE:
 		push_timers(s, now, s->idle_timeout_ms);
@@ -272,14 +276,6 @@ static void change(struct store_session *s, enum session_event ev, int64_t now)
 	}
 }
 
-static void explain(struct store_session *s, const struct session_cause_opts *why, int64_t now)
-{
-	s->cause = (struct store_cause){ .at = now };
-	snprintf(s->cause.code, sizeof(s->cause.code), "%s", causes[why->cause]);
-	snprintf(s->cause.text, sizeof(s->cause.text), "%s", why->text ? why->text : "");
-	snprintf(s->cause.actor, sizeof(s->cause.actor), "%s", why->actor ? why->actor : "");
-}
-
 /* A session with on_idle "destroy" is also destroyed while hibernated, if something else than
  * its idle timeout hibernated it. */
 static int64_t rest_until(const struct store_session *s)
@@ -307,7 +303,8 @@ int session_record_move(struct store_session *s, enum session_event ev,
 	if (to == SESSION_ACTIVE)
 		s->cause = (struct store_cause){ 0 };
 	else if (ev != SESSION_DESTROY || s->state != SESSION_DESTROYING)
-		explain(s, why, now); /* of a destruction the first cause counts */
+		s->cause = session_cause_record(why,
+						now); /* of a destruction the first cause counts */
 	s->state = (uint8_t)to;
 	/* the timers check a destroyed session at once, and an unfinished one after a while */
 	if (to == SESSION_DESTROYING)

@@ -90,6 +90,9 @@ struct session_cause_opts {
 	const char *text, *actor; /* borrowed */
 };
 
+/* As records and events have it. */
+struct store_cause session_cause_record(const struct session_cause_opts *why, int64_t at);
+
 /* Makes the move: state, runtime, counters, timers and cause of the record as lifecycle.md has it.
  * On failure the record is as it was. The layer of SEALED and ROLLBACK, and the sandbox of READY,
  * are the caller's to set. */

@@ -14,16 +14,18 @@ void store_unlock(struct engine *e)
 	pthread_mutex_unlock(&e->store_mutex);
 }
 
-struct store *store_lock_relaxed(struct engine *e)
+struct store *store_lock_relaxed(struct engine *e, bool relaxed)
 {
 	struct store *st = store_lock(e);
 
-	store_relax(st, true);
+	if (relaxed)
+		store_relax(st, true);
 	return st;
 }
 
-void store_unlock_relaxed(struct engine *e)
+void store_unlock_relaxed(struct engine *e, bool relaxed)
 {
-	store_relax(e->store, false);
+	if (relaxed)
+		store_relax(e->store, false);
 	store_unlock(e);
 }

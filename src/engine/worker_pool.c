@@ -16,55 +16,51 @@ struct job {
 static void *run_worker(void *arg)
 {
 	struct engine *e = arg;
+	struct worker_pool *w = &e->workers;
 
-	pthread_mutex_lock(&e->workers.mutex);
+	MUTEX_GUARD(&w->mutex);
 	for (;;) {
-		struct job *j = e->workers.jobs;
+		struct job *j;
 
-		if (!j && e->workers.stopping)
-			break;
-		if (!j) {
-			pthread_cond_wait(&e->workers.added, &e->workers.mutex);
-			continue;
-		}
-		e->workers.jobs = j->next;
-		if (!e->workers.jobs)
-			e->workers.jobs_tail = &e->workers.jobs;
-		pthread_mutex_unlock(&e->workers.mutex);
+		while (!w->jobs && !w->stopping)
+			pthread_cond_wait(&w->added, &w->mutex);
+		j = w->jobs;
+		if (!j)
+			return NULL;
+		w->jobs = j->next;
+		if (!w->jobs)
+			w->jobs_tail = &w->jobs;
+		pthread_mutex_unlock(&w->mutex);
 		j->fn(e, j->arg);
 		free(j);
-		pthread_mutex_lock(&e->workers.mutex);
-		if (--e->workers.njobs == 0)
-			pthread_cond_broadcast(&e->workers.done);
+		pthread_mutex_lock(&w->mutex);
+		if (--w->njobs == 0)
+			pthread_cond_broadcast(&w->done);
 	}
-	pthread_mutex_unlock(&e->workers.mutex);
-	return NULL;
 }
 
 int engine_post(struct engine *e, void (*fn)(struct engine *e, void *arg), void *arg,
 		struct err *err)
 {
+	struct worker_pool *w = &e->workers;
 	struct job *j;
-	bool inline_only;
 
-	pthread_mutex_lock(&e->workers.mutex);
-	inline_only = e->workers.nthreads == 0 || e->workers.stopping;
-	pthread_mutex_unlock(&e->workers.mutex);
-	if (inline_only) {
+	pthread_mutex_lock(&w->mutex);
+	if (w->nthreads == 0 || w->stopping) {
+		pthread_mutex_unlock(&w->mutex);
 		fn(e, arg);
 		return 0;
 	}
 	j = malloc(sizeof(*j));
-	if (!j)
-		return err_sys(err, ENOMEM, "work");
-	*j = (struct job){ .fn = fn, .arg = arg };
-	pthread_mutex_lock(&e->workers.mutex);
-	*e->workers.jobs_tail = j;
-	e->workers.jobs_tail = &j->next;
-	e->workers.njobs++;
-	pthread_cond_signal(&e->workers.added);
-	pthread_mutex_unlock(&e->workers.mutex);
-	return 0;
+	if (j) {
+		*j = (struct job){ .fn = fn, .arg = arg };
+		*w->jobs_tail = j;
+		w->jobs_tail = &j->next;
+		w->njobs++;
+		pthread_cond_signal(&w->added);
+	}
+	pthread_mutex_unlock(&w->mutex);
+	return j ? 0 : err_sys(err, ENOMEM, "work");
 }
 
 int worker_pool_start(struct engine *e, struct err *err)

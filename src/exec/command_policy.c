@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "admit/policy_rules.h"
-#include "machine/exec.h"
 #include "exec/command_policy.h"
+#include "shell/shell_tables.h"
+#include "shell/shell_variables.h"
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
@@ -33,16 +33,6 @@ int policy_set_commands(struct store_policy *p, const char *json, struct err *er
 	free(p->commands);
 	p->commands = text;
 	return 0;
-}
-
-static int parse_commands(const struct store_policy *p, struct shell_rules *ret, struct err *err)
-{
-	*ret = (struct shell_rules){ 0 };
-	if (!p->commands)
-		return 0;
-	return shell_rules_parse(p->commands, strlen(p->commands), ret, err) < 0
-		       ? err_ctx(err, "commands of policy \"%s\"", p->name)
-		       : 0;
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -77,21 +67,20 @@ static int load_rules(struct engine *e, const char *tenant, const char *name,
 
 	if (policy_get(e, tenant, name, &p, err) < 0)
 		return -1;
-	return parse_commands(&p, ret, err);
+	if (p.commands && shell_rules_parse(p.commands, strlen(p.commands), ret, err) < 0)
+		return err_ctx(err, "commands of policy \"%s\"", p.name);
+	return 0;
 }
 
 int policy_check_command(struct engine *e, const char *tenant, const char *name, const char *text,
 			 struct policy_verdict *ret, struct err *err)
 {
-	struct policy_verdict v = { 0 };
+	auto_fini(policy_verdict_fini) struct policy_verdict v = { 0 };
 
-	if (load_rules(e, tenant, name, &v.rules, err) < 0)
+	if (load_rules(e, tenant, name, &v.rules, err) < 0 ||
+	    shell_parse(text, strlen(text), &v.words, err) < 0)
 		return -1;
-	if (shell_parse(text, strlen(text), &v.words, err) < 0) {
-		policy_verdict_fini(&v);
-		return -1;
-	}
-	*ret = v;
+	*ret = steal_struct(&v);
 	return 0;
 }
 
@@ -148,18 +137,15 @@ static int check_env(const struct shell_rules *r, const struct exec_opts *opts, 
 int policy_check_exec(struct engine *e, const struct store_session *s, const struct exec_opts *opts,
 		      struct shell_rules *ret, struct err *err)
 {
-	struct shell_rules r = { 0 };
+	auto_fini(shell_rules_fini) struct shell_rules r = { 0 };
 
 	if (!*s->policy)
 		return 0;
-	if (load_rules(e, s->tenant, s->policy, &r, err) < 0)
+	if (load_rules(e, s->tenant, s->policy, &r, err) < 0 ||
+	    (!needs_no_check(&r, opts) && check_words(&r, opts, s->policy, err) < 0) ||
+	    check_env(&r, opts, s->policy, err) < 0)
 		return -1;
-	if ((!needs_no_check(&r, opts) && check_words(&r, opts, s->policy, err) < 0) ||
-	    check_env(&r, opts, s->policy, err) < 0) {
-		shell_rules_fini(&r);
-		return -1;
-	}
-	*ret = r;
+	*ret = steal_struct(&r);
 	return 0;
 }
 

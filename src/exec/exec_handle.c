@@ -26,17 +26,14 @@ const char *exec_get_id(const struct exec_handle *x)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-bool exec_record_wait(struct exec_record *c, int64_t deadline_ms)
+bool exec_wait_change(struct exec_record *c, int64_t deadline_ms)
 {
-	struct timespec until = { .tv_sec = deadline_ms / 1000,
-				  .tv_nsec = deadline_ms % 1000 * 1000000 };
-	int r;
+	bool changed;
 
 	c->machine->nstreams++;
-	r = deadline_ms < 0 ? pthread_cond_wait(&c->changed, &c->machine->mutex)
-			    : pthread_cond_timedwait(&c->changed, &c->machine->mutex, &until);
+	changed = cond_wait_until(&c->changed, &c->machine->mutex, deadline_ms);
 	c->machine->nstreams--;
-	return r != ETIMEDOUT;
+	return changed;
 }
 
 static int64_t deadline_of(int64_t wait_ms)
@@ -52,12 +49,8 @@ static bool is_final(const struct exec_record *c)
 
 bool exec_has_ended(struct exec_handle *x)
 {
-	bool ended;
-
-	exec_record_lock(x->record);
-	ended = x->record->ended;
-	exec_record_unlock(x->record);
-	return ended;
+	EXEC_RECORD_GUARD(x->record);
+	return x->record->ended;
 }
 
 int exec_wait(struct exec_handle *x, int64_t timeout_ms, struct err *err)
@@ -67,7 +60,7 @@ int exec_wait(struct exec_handle *x, int64_t timeout_ms, struct err *err)
 	bool ended, final;
 
 	exec_record_lock(c);
-	while (!is_final(c) && exec_record_wait(c, deadline))
+	while (!is_final(c) && exec_wait_change(c, deadline))
 		;
 	ended = c->ended;
 	final = is_final(c);
@@ -77,23 +70,22 @@ int exec_wait(struct exec_handle *x, int64_t timeout_ms, struct err *err)
 			     : err_set(err, ERR_TIMEOUT, "command %s is still running",
 				       exec_get_id(x));
 	if (c->machine && c->engine->opts.no_threads)
-		exec_flush_ended(c->engine); /* no worker does it */
+		exec_write_ended(c->engine, true); /* no worker does it */
 	return 0;
 }
 
 void exec_notify(struct exec_handle *x, void (*fn)(void *arg), void *arg)
 {
-	exec_record_lock(x->record);
+	EXEC_RECORD_GUARD(x->record);
 	x->notify = fn;
 	x->notify_arg = arg;
-	exec_record_unlock(x->record);
 }
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-/* With live.mutex: from how far to how far it can be read. */
-static void exec_record_range(const struct exec_record *c, enum guest_exec_stream s,
-			      uint64_t *ret_start, uint64_t *ret_end)
+/* With machine.mutex. */
+static void get_range(const struct exec_record *c, enum guest_exec_stream s, uint64_t *ret_start,
+		      uint64_t *ret_end)
 {
 	uint64_t size = c->output[s].size, total;
 
@@ -110,9 +102,8 @@ static void exec_record_range(const struct exec_record *c, enum guest_exec_strea
 void exec_output_range(struct exec_handle *x, enum guest_exec_stream s, uint64_t *ret_start,
 		       uint64_t *ret_end)
 {
-	exec_record_lock(x->record);
-	exec_record_range(x->record, s, ret_start, ret_end);
-	exec_record_unlock(x->record);
+	EXEC_RECORD_GUARD(x->record);
+	get_range(x->record, s, ret_start, ret_end);
 }
 
 static int output_discarded(uint64_t start, struct err *err)
@@ -139,15 +130,15 @@ static int read_file(const struct exec_output_file *o, uint64_t at, void *buf, s
 	return 0;
 }
 
-int exec_record_read(struct exec_record *c, enum guest_exec_stream s, uint64_t *offset, void *buf,
-		     size_t size, size_t *ret, struct err *err)
+int exec_read_retained(struct exec_record *c, enum guest_exec_stream s, uint64_t *offset, void *buf,
+		       size_t size, size_t *ret, struct err *err)
 {
 	uint64_t start, end;
 	bool in_file;
 	ssize_t n = 0;
 
 	exec_record_lock(c);
-	exec_record_range(c, s, &start, &end);
+	get_range(c, s, &start, &end);
 	in_file = !c->exec;
 	if (!in_file)
 		n = guest_exec_read(c->exec, s, offset, buf, size < READ_MAX ? size : READ_MAX);
@@ -177,11 +168,11 @@ int exec_read(struct exec_handle *x, enum guest_exec_stream s, uint64_t offset, 
 	size_t n;
 
 	exec_record_lock(c);
-	exec_record_range(c, s, &start, &end);
-	while (offset >= end && wait_ms && !is_final(c) && exec_record_wait(c, deadline))
-		exec_record_range(c, s, &start, &end);
+	get_range(c, s, &start, &end);
+	while (offset >= end && wait_ms && !is_final(c) && exec_wait_change(c, deadline))
+		get_range(c, s, &start, &end);
 	exec_record_unlock(c);
-	if (exec_record_read(c, s, &at, buf, size, &n, err) < 0)
+	if (exec_read_retained(c, s, &at, buf, size, &n, err) < 0)
 		return -1;
 	if (at - n != offset && at > offset) /* discarded, or overwritten during the read */
 		return output_discarded(at - n, err);
@@ -192,15 +183,11 @@ int exec_read(struct exec_handle *x, enum guest_exec_stream s, uint64_t offset, 
 int exec_consumed(struct exec_handle *x, uint64_t out, uint64_t err_offset, struct err *err)
 {
 	struct exec_record *c = x->record;
-	int r = 0;
 
-	exec_record_lock(c);
+	EXEC_RECORD_GUARD(c);
 	x->consumed[GUEST_EXEC_OUT] = out;
 	x->consumed[GUEST_EXEC_ERR] = err_offset;
-	if (x->holds && !is_final(c))
-		r = exec_record_consumed(c, err);
-	exec_record_unlock(c);
-	return r;
+	return x->holds && !is_final(c) ? exec_record_consumed(c, err) : 0;
 }
 
 void exec_hold_output(struct exec_handle *x, uint64_t out, uint64_t err_offset)
@@ -208,7 +195,7 @@ void exec_hold_output(struct exec_handle *x, uint64_t out, uint64_t err_offset)
 	struct exec_record *c = x->record;
 	struct err ignored;
 
-	exec_record_lock(c);
+	EXEC_RECORD_GUARD(c);
 	x->holds = out != UINT64_MAX || err_offset != UINT64_MAX;
 	x->consumed[GUEST_EXEC_OUT] = out;
 	x->consumed[GUEST_EXEC_ERR] = err_offset;
@@ -218,15 +205,14 @@ void exec_hold_output(struct exec_handle *x, uint64_t out, uint64_t err_offset)
 	} else if (!is_final(c)) {
 		(void)exec_record_consumed(c, &ignored);
 	}
-	exec_record_unlock(c);
 }
 
 static bool has_more(const struct exec_record *c, uint64_t out, uint64_t err_offset)
 {
 	uint64_t start, out_end, err_end;
 
-	exec_record_range(c, GUEST_EXEC_OUT, &start, &out_end);
-	exec_record_range(c, GUEST_EXEC_ERR, &start, &err_end);
+	get_range(c, GUEST_EXEC_OUT, &start, &out_end);
+	get_range(c, GUEST_EXEC_ERR, &start, &err_end);
 	return out_end > out || err_end > err_offset;
 }
 
@@ -234,14 +220,11 @@ int exec_wait_output(struct exec_handle *x, uint64_t out, uint64_t err_offset, i
 {
 	struct exec_record *c = x->record;
 	int64_t deadline = deadline_of(wait_ms);
-	bool more;
 
-	exec_record_lock(c);
-	while (!(more = has_more(c, out, err_offset)) && !is_final(c) &&
-	       exec_record_wait(c, deadline))
+	EXEC_RECORD_GUARD(c);
+	while (!has_more(c, out, err_offset) && !is_final(c) && exec_wait_change(c, deadline))
 		;
-	exec_record_unlock(c);
-	return more;
+	return has_more(c, out, err_offset);
 }
 
 /* ---- control -------------------------------------------------------------------------------- */
@@ -250,14 +233,9 @@ int exec_wait_output(struct exec_handle *x, uint64_t out, uint64_t err_offset, i
 static int unpause_session(struct exec_record *c, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
-	struct store_session s;
-	bool paused = false;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 
-	if (c->machine && session_copy_record(c->engine, c->rec.session, &s)) {
-		paused = s.paused;
-		store_session_fini(&s);
-	}
-	if (!paused)
+	if (!c->machine || !session_copy_record(c->engine, c->rec.session, &s) || !s.paused)
 		return 0;
 	if (session_lock(c->engine, NULL, c->rec.session, &n, err) < 0)
 		return -1;
@@ -275,25 +253,6 @@ static int check_running(const struct exec_record *c, struct err *err)
 	return 0;
 }
 
-/* Unpauses the session and locks a running command, which the caller must unlock. */
-static int lock_running(struct exec_record *c, struct err *err)
-{
-	if (unpause_session(c, err) < 0)
-		return -1;
-	exec_record_lock(c);
-	if (check_running(c, err) == 0)
-		return 0;
-	exec_record_unlock(c);
-	return -1;
-}
-
-/* The pump sends what the caller has queued. */
-static void unlock_running(struct exec_record *c)
-{
-	machine_update_poll(c->machine);
-	exec_record_unlock(c);
-}
-
 int exec_signal(struct exec_handle *x, int signo, enum agent_scope scope, struct err *err)
 {
 	struct exec_record *c = x->record;
@@ -301,10 +260,13 @@ int exec_signal(struct exec_handle *x, int signo, enum agent_scope scope, struct
 
 	if (signo < 1 || signo > SIGRTMAX)
 		return err_set(err, ERR_INVALID, "signal: unknown signal %d", signo);
-	if (lock_running(c, err) < 0)
+	if (unpause_session(c, err) < 0)
+		return -1;
+	EXEC_RECORD_GUARD(c);
+	if (check_running(c, err) < 0)
 		return -1;
 	r = guest_exec_signal(c->exec, signo, scope, err);
-	unlock_running(c);
+	machine_update_poll(c->machine);
 	return r;
 }
 
@@ -313,10 +275,13 @@ int exec_resize(struct exec_handle *x, uint32_t rows, uint32_t cols, struct err 
 	struct exec_record *c = x->record;
 	int r;
 
-	if (lock_running(c, err) < 0)
+	if (unpause_session(c, err) < 0)
+		return -1;
+	EXEC_RECORD_GUARD(c);
+	if (check_running(c, err) < 0)
 		return -1;
 	r = guest_exec_resize(c->exec, rows, cols, err);
-	unlock_running(c);
+	machine_update_poll(c->machine);
 	return r;
 }
 
@@ -332,7 +297,7 @@ static int wait_stdin_read(struct exec_handle *x, struct err *err)
 		if (x->cancel && x->cancel(x->cancel_arg))
 			return err_set(err, ERR_UNAVAILABLE, "command %s has not read its input",
 				       c->rec.id);
-		(void)exec_record_wait(c, clock_mono_ms() + pause);
+		(void)exec_wait_change(c, clock_mono_ms() + pause);
 		pause = pause * 2 < STDIN_POLL_MAX_MS ? pause * 2 : STDIN_POLL_MAX_MS;
 	}
 	return r;
@@ -369,7 +334,10 @@ int exec_offer_stdin(struct exec_handle *x, const void *data, size_t len, size_t
 	size_t n = len < AGENT_DATA_MAX ? len : AGENT_DATA_MAX;
 	int r = 0;
 
-	if (lock_running(c, err) < 0)
+	if (unpause_session(c, err) < 0)
+		return -1;
+	EXEC_RECORD_GUARD(c);
+	if (check_running(c, err) < 0)
 		return -1;
 	if (!n || guest_exec_stdin_is_busy(c->exec))
 		n = 0;
@@ -377,7 +345,7 @@ int exec_offer_stdin(struct exec_handle *x, const void *data, size_t len, size_t
 		r = guest_exec_stdin(c->exec, data, n, false, err);
 	if (r == 0)
 		*ret = n;
-	unlock_running(c);
+	machine_update_poll(c->machine);
 	return r;
 }
 
@@ -389,14 +357,13 @@ int exec_write_stdin(struct exec_handle *x, const void *data, size_t len, bool e
 
 	if (unpause_session(c, err) < 0)
 		return -1;
-	exec_record_lock(c);
+	EXEC_RECORD_GUARD(c);
 	do {
 		n = len - at < AGENT_DATA_MAX ? len - at : AGENT_DATA_MAX;
 		if (n || eof)
 			r = write_chunk(x, (const char *)data + at, n, eof && at + n == len, err);
 		at += n;
 	} while (r == 0 && at < len);
-	exec_record_unlock(c);
 	return r;
 }
 

@@ -5,10 +5,10 @@
 #include "machine/exec_record.h"
 
 /* Call with machine.mutex held. deadline_ms (of clock_mono_ms()) < 0: none. False: timed out. */
-bool exec_record_wait(struct exec_record *c, int64_t deadline_ms);
+bool exec_wait_change(struct exec_record *c, int64_t deadline_ms);
 /* Reads from *offset and advances it. Skips discarded output; *offset then advances by more than
  * *ret. */
-int exec_record_read(struct exec_record *c, enum guest_exec_stream s, uint64_t *offset, void *buf,
-		     size_t size, size_t *ret, struct err *err);
+int exec_read_retained(struct exec_record *c, enum guest_exec_stream s, uint64_t *offset, void *buf,
+		       size_t size, size_t *ret, struct err *err);
 
 #endif

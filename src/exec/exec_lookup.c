@@ -17,21 +17,15 @@
 static int get_row(struct engine *e, const struct caller *caller, const char *id,
 		   struct store_exec *ret, struct err *err)
 {
-	struct store_exec rec;
-	int r = -1;
+	auto_fini(store_exec_fini) struct store_exec rec = { 0 };
 
 	if (strlen(id) >= STORE_ID)
 		return err_set(err, ERR_NOT_FOUND, "no such command");
-	WITH_STORE(e, st)
-	r = store_exec_get(st, id, &rec, err);
-	if (r < 0)
-		return err->code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "no command %s", id)
-						  : -1;
-	if (strcmp(rec.tenant, caller->tenant) != 0) {
-		store_exec_fini(&rec);
+	if (STORE_CALL(e, store_exec_get, id, &rec, err) < 0 && err->code != ERR_NOT_FOUND)
+		return -1;
+	if (!*rec.id || strcmp(rec.tenant, caller->tenant) != 0)
 		return err_set(err, ERR_NOT_FOUND, "no command %s", id);
-	}
-	*ret = rec;
+	*ret = steal_struct(&rec);
 	return 0;
 }
 
@@ -58,13 +52,6 @@ static int open_ended(struct engine *e, struct store_exec *rec, struct exec_hand
 	return 0;
 }
 
-static struct exec_handle *find_in_memory(struct engine *e, const char *session, const char *id)
-{
-	auto_call(machine_unref) struct machine *v = session_find_machine(e, session);
-
-	return exec_record_find(e, v, id);
-}
-
 /* The row says that the command runs, but no record of it is in memory. With the session locked and
  * reconciled there is none: mark the command as lost. */
 static int reconcile_row(struct engine *e, const struct caller *caller, struct store_exec *rec,
@@ -72,8 +59,7 @@ static int reconcile_row(struct engine *e, const struct caller *caller, struct s
 {
 	struct session_ref ref = { .id = rec->session };
 	auto_call(session_unlock) struct session *n = NULL;
-	struct store_exec now = { 0 };
-	int r = -1;
+	auto_fini(store_exec_fini) struct store_exec now = { 0 };
 
 	if (session_lock_reconciled(e, caller, &ref, 0, &n, err) < 0)
 		return -1;
@@ -86,39 +72,27 @@ static int reconcile_row(struct engine *e, const struct caller *caller, struct s
 		now.state = EXEC_LOST;
 		now.exit_code = -1;
 		now.ended_at = engine_now(e);
-		WITH_STORE(e, st)
-		r = store_exec_finish(st, &now, err);
-		if (r < 0) {
-			store_exec_fini(&now);
+		if (STORE_CALL(e, store_exec_finish, &now, err) < 0)
 			return -1;
-		}
 	}
 	return open_ended(e, &now, ret, err);
-}
-
-static int check_session(struct engine *e, const struct caller *caller, const char *session,
-			 struct err *err)
-{
-	struct session_ref ref = { .id = session };
-	struct store_session s;
-
-	if (session_get(e, caller, &ref, &s, err) < 0)
-		return -1;
-	store_session_fini(&s);
-	return 0;
 }
 
 int exec_open(struct engine *e, const struct caller *caller, const char *exec_id,
 	      struct exec_handle **ret, struct err *err)
 {
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	auto_fini(store_exec_fini) struct store_exec rec = { 0 };
+	auto_call(machine_unref) struct machine *v = NULL;
+	struct session_ref ref = { .id = rec.session };
 	struct exec_handle *x = NULL;
 
-	if (get_row(e, caller, exec_id, &rec, err) < 0 ||
-	    check_session(e, caller, rec.session, err) < 0)
+	if (get_row(e, caller, exec_id, &rec, err) < 0 || session_get(e, caller, &ref, &s, err) < 0)
 		return -1;
-	if (rec.state == EXEC_RUNNING)
-		x = find_in_memory(e, rec.session, rec.id);
+	if (rec.state == EXEC_RUNNING) {
+		v = session_find_machine(e, rec.session);
+		x = exec_record_find(e, v, rec.id);
+	}
 	if (rec.state == EXEC_RUNNING && !x) { /* it may have ended since then */
 		store_exec_fini(&rec);
 		memset(&rec, 0, sizeof(rec));
@@ -152,12 +126,8 @@ static int copy_row(const struct exec_record *c, struct store_exec *ret, struct 
 
 int exec_get_info(struct exec_handle *x, struct store_exec *ret, struct err *err)
 {
-	int r;
-
-	exec_record_lock(x->record);
-	r = copy_row(x->record, ret, err);
-	exec_record_unlock(x->record);
-	return r;
+	EXEC_RECORD_GUARD(x->record);
+	return copy_row(x->record, ret, err);
 }
 
 /* The store may be behind the record in memory. */
@@ -180,24 +150,18 @@ int exec_list(struct engine *e, const struct caller *caller, const struct sessio
 	      struct store_page page, struct store_exec_list *ret, struct err *err)
 {
 	auto_call(machine_unref) struct machine *v = NULL;
-	struct store_exec_list l = { 0 };
-	struct store_session s;
-	int r = -1;
+	auto_fini(store_exec_list_fini) struct store_exec_list l = { 0 };
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 
 	if (session_get(e, caller, session, &s, err) < 0)
 		return -1;
 	v = session_find_machine(e, s.id);
-	WITH_STORE(e, st)
-	r = store_exec_list(st, s.id, page, &l, err);
-	store_session_fini(&s);
-	for (size_t i = 0; r == 0 && i < l.count; i++)
-		if (l.items[i].state == EXEC_RUNNING)
-			r = refresh_row(e, v, &l.items[i], err);
-	if (r < 0) {
-		store_exec_list_fini(&l);
+	if (STORE_CALL(e, store_exec_list, s.id, page, &l, err) < 0)
 		return -1;
-	}
-	*ret = l;
+	for (size_t i = 0; i < l.count; i++)
+		if (l.items[i].state == EXEC_RUNNING && refresh_row(e, v, &l.items[i], err) < 0)
+			return -1;
+	*ret = steal_struct(&l);
 	return 0;
 }
 
@@ -217,7 +181,7 @@ static int collect_stream(struct exec_handle *x, enum guest_exec_stream s, char 
 		return err_sys(err, ENOMEM, "output");
 	while (n && at < end) {
 		was = at;
-		if (exec_record_read(x->record, s, &at, buf + len, size - len, &n, err) < 0)
+		if (exec_read_retained(x->record, s, &at, buf + len, size - len, &n, err) < 0)
 			return -1;
 		if (at != was + n) { /* a process that is left overwrote it: start again */
 			memmove(buf, buf + len, n);
@@ -234,28 +198,25 @@ static int collect_stream(struct exec_handle *x, enum guest_exec_stream s, char 
 
 static int collect_output(struct exec_handle *x, struct guest_exec_output *ret, struct err *err)
 {
-	struct guest_exec_output o = { 0 };
+	auto_fini(guest_exec_output_fini) struct guest_exec_output o = { 0 };
 
 	exec_record_lock(x->record);
 	o.result = x->record->result;
 	exec_record_unlock(x->record);
 	if (collect_stream(x, GUEST_EXEC_OUT, &o.out, &o.out_len, &o.out_total, err) < 0 ||
-	    collect_stream(x, GUEST_EXEC_ERR, &o.err, &o.err_len, &o.err_total, err) < 0) {
-		guest_exec_output_fini(&o);
+	    collect_stream(x, GUEST_EXEC_ERR, &o.err, &o.err_len, &o.err_total, err) < 0)
 		return -1;
-	}
 	if (o.out_len != o.out_total || o.err_len != o.err_total)
 		o.result.hits |= AGENT_HIT_OUTPUT;
-	*ret = o;
+	*ret = steal_struct(&o);
 	return 0;
 }
 
 int exec_finish(struct exec_handle *x, const void *input, size_t input_len,
 		struct guest_exec_output *ret, struct err *err)
 {
-	if (input && exec_feed_stdin(x, input, input_len, true, err) < 0)
-		return -1;
-	if (exec_wait(x, -1, err) < 0)
+	if ((input && exec_feed_stdin(x, input, input_len, true, err) < 0) ||
+	    exec_wait(x, -1, err) < 0)
 		return -1;
 	return collect_output(x, ret, err);
 }

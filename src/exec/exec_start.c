@@ -9,16 +9,12 @@
 
 #include "base/test_hook.h"
 #include "base/json.h"
-#include "sandbox/sandbox.h"
 #include "admit/policy_rules.h"
 #include "session/user_slot.h"
 #include "machine/exec_record.h"
 #include "exec/exec_handle.h"
 #include "session/resume.h"
 #include "machine/exec_output_file.h"
-#include "machine/machine.h"
-#include "machine/machine_pump.h"
-#include "session/pause.h"
 #include "session/reconcile.h"
 #include "session/session.h"
 #include "exec/command_policy.h"
@@ -129,8 +125,7 @@ static int check_started_before(const struct session *n, const struct exec_opts 
 	if (!opts->must_exist || !opts->idempotency_key)
 		return 0;
 	o = make_once(opts->idempotency_key, n->rec.tenant, n->id);
-	WITH_STORE(n->engine, st)
-	r = store_once_find(st, &o, &was, err);
+	r = STORE_CALL(n->engine, store_once_find, &o, &was, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
 		err_set(err, ERR_NOT_FOUND,
 			"no command in session %s has this idempotency key; nothing was started",
@@ -146,8 +141,7 @@ static int claim_key(struct exec_record *c, const char *key, char first[STORE_ID
 
 	o.created_at = c->rec.started_at;
 	memcpy(o.target, c->rec.id, sizeof(o.target));
-	WITH_STORE(c->engine, st)
-	r = store_once_claim(st, &o, &was, err);
+	r = STORE_CALL(c->engine, store_once_claim, &o, &was, err);
 	if (r == 0) {
 		hook_crash("exec:claimed");
 		return 0;
@@ -181,8 +175,7 @@ static int record_not_run(struct session *n, const struct exec_opts *opts, const
 	rec.state = (uint8_t)state;
 	rec.exit_code = code;
 	rec.ended_at = rec.started_at;
-	WITH_STORE(n->engine, st)
-	r = store_exec_record(st, &rec, err);
+	r = STORE_CALL(n->engine, store_exec_record, &rec, err);
 	store_exec_fini(&rec);
 	return r;
 }
@@ -251,28 +244,26 @@ static int begin_exec(struct exec_record *c, const struct exec_launch *s, struct
 					.landlock_required = s->rules.enforce == SHELL_REQUIRE,
 					.ops = &exec_record_ops,
 					.arg = c };
-	int r = -1;
 
 	if (!env)
 		return err_sys(err, ENOMEM, "environment");
 	if (policy_exec_allowlist(&s->rules, opts, &v->spec, &only, err) < 0)
 		return -1;
 	spec.landlock = only;
-	pthread_mutex_lock(&v->mutex);
+	MUTEX_GUARD(&v->mutex);
 	if (!v->conn || v->gone)
-		err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s has ended", v->session);
-	else
-		r = guest_exec_begin(v->conn, &spec, &c->exec, err);
-	if (r < 0 && err->sys == EPIPE)
-		(void)machine_dispatch(v); /* the pump has not noticed yet that it ended */
-	if (r == 0) {
-		c->rec.number = (int64_t)guest_exec_id(c->exec);
-		x->holds = opts->hold_output;
-		exec_record_link(c);
-		machine_update_poll(v);
+		return err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s has ended",
+			       v->session);
+	if (guest_exec_begin(v->conn, &spec, &c->exec, err) < 0) {
+		if (err->sys == EPIPE)
+			(void)machine_dispatch(v); /* the pump has not noticed yet that it ended */
+		return -1;
 	}
-	pthread_mutex_unlock(&v->mutex);
-	return r;
+	c->rec.number = (int64_t)guest_exec_id(c->exec);
+	x->holds = opts->hold_output;
+	exec_record_link(c);
+	machine_update_poll(v);
+	return 0;
 }
 
 /* Claims the key, if any. If it was used before, sets s->used and s->id. */
@@ -351,38 +342,32 @@ static int add_row(struct exec_record *c, struct err *err)
 				  .background = c->rec.background,
 				  .started_at = c->rec.started_at,
 				  .command = c->rec.command };
-	int r = -1;
+	int r;
 
 	memcpy(rec.id, c->rec.id, sizeof(rec.id));
 	memcpy(rec.tenant, c->rec.tenant, sizeof(rec.tenant));
 	memcpy(rec.session, c->rec.session, sizeof(rec.session));
-	WITH_STORE_RELAXED(c->engine, st) /* after a power loss the command is gone too */
-	r = store_exec_record(st, &rec, err);
+	/* relaxed: after a power loss the command is gone too */
+	r = STORE_CALL_RELAXED(c->engine, true, store_exec_record, &rec, err);
 	hook_crash("exec:recorded");
-	exec_record_lock(c);
+	EXEC_RECORD_GUARD(c);
 	c->rec.seq = rec.seq;
 	if (r < 0)
 		kill_unrecorded(c);
 	exec_record_set_row(c, r < 0 ? EXEC_ROW_FAILED : EXEC_ROW_WRITTEN);
-	exec_record_unlock(c);
 	return r;
 }
 
 static int wait_started(struct exec_record *c, struct err *err)
 {
-	int r = 0;
-
-	exec_record_lock(c);
+	EXEC_RECORD_GUARD(c);
 	while (!is_start_final(c))
-		(void)exec_record_wait(c, -1);
+		(void)exec_wait_change(c, -1);
 	if (c->start_failed) {
 		*err = c->start_error;
-		r = -1;
-	} else if (!c->started) {
-		r = err_set(err, ERR_UNAVAILABLE, "the engine is shutting down");
+		return -1;
 	}
-	exec_record_unlock(c);
-	return r;
+	return c->started ? 0 : err_set(err, ERR_UNAVAILABLE, "the engine is shutting down");
 }
 
 /* Opens the command that the key led to before; NULL with err. */
@@ -395,8 +380,7 @@ static struct exec_handle *open_first_use(struct exec_launch *s, struct err *err
 	int r = -1;
 
 	if (!x) {
-		WITH_STORE(e, st)
-		r = store_exec_get(st, s->id, &rec, err);
+		r = STORE_CALL(e, store_exec_get, s->id, &rec, err);
 		if (r == 0)
 			store_exec_fini(&rec);
 		else if (err->code == ERR_NOT_FOUND)
@@ -408,7 +392,7 @@ static struct exec_handle *open_first_use(struct exec_launch *s, struct err *err
 	session_unlock(steal_ptr(&s->n));
 	exec_record_lock(x->record);
 	while (!is_start_final(x->record))
-		(void)exec_record_wait(x->record, -1);
+		(void)exec_wait_change(x->record, -1);
 	recorded = x->record->row == EXEC_ROW_WRITTEN;
 	exec_record_unlock(x->record);
 	if (recorded)

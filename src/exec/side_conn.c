@@ -4,14 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
-#include "machine/exec_record.h"
 #include "session/user_slot.h"
-#include "engine/keeper_conn.h"
 #include "session/resume.h"
 #include "machine/machine.h"
 #include "session/session.h"
@@ -54,18 +51,14 @@ static struct sandbox *take_spare(struct machine *v)
  * connect. */
 static bool reserve(struct machine *v, bool readonly, struct sandbox **ret)
 {
-	bool ok;
-
-	pthread_mutex_lock(&v->mutex);
-	ok = v->nside_conns < SIDE_CONNS_MAX;
-	if (ok) {
-		v->nside_conns++;
-		v->nreadonly_conns += readonly;
-		*ret = take_spare(v);
-		v->nopen_conns += *ret == NULL;
-	}
-	pthread_mutex_unlock(&v->mutex);
-	return ok;
+	MUTEX_GUARD(&v->mutex);
+	if (v->nside_conns >= SIDE_CONNS_MAX)
+		return false;
+	v->nside_conns++;
+	v->nreadonly_conns += readonly;
+	*ret = take_spare(v);
+	v->nopen_conns += *ret == NULL;
+	return true;
 }
 
 static int too_many_operations(const char *session, struct err *err)
@@ -75,35 +68,26 @@ static int too_many_operations(const char *session, struct err *err)
 		       SIDE_CONNS_MAX, session);
 }
 
-static int wait_for_conn(struct machine *v, int64_t until_ms, struct err *err)
+static int wait_for_conn(struct machine *v, int64_t until, struct err *err)
 {
-	struct timespec until = { .tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000 };
-	int r = 0;
-
-	pthread_mutex_lock(&v->mutex);
-	while (r == 0 && v->nside_conns >= SIDE_CONNS_MAX && !v->gone)
-		r = pthread_cond_timedwait(&v->changed, &v->mutex, &until);
-	pthread_mutex_unlock(&v->mutex);
-	return r ? too_many_operations(v->session, err) : 0;
+	MUTEX_GUARD(&v->mutex);
+	while (v->nside_conns >= SIDE_CONNS_MAX && !v->gone)
+		if (!cond_wait_until(&v->changed, &v->mutex, until))
+			return too_many_operations(v->session, err);
+	return 0;
 }
 
 /* Call with the session locked: it is not paused meanwhile, so lodge-init answers. */
 static int connect_side(struct machine *v, struct sandbox **ret, struct err *err)
 {
-	struct keeper_client *k;
 	uint32_t random;
-	int r;
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return err_sys(err, errno, "getrandom");
-	k = keeper_conn_lock(v->engine, err);
-	if (!k)
+	if (KEEPER_CALL(v->engine, err, sandbox_attach, v->sandbox, ret, err) < 0)
 		return -1;
-	r = sandbox_attach(k, v->sandbox, ret, err);
-	keeper_conn_unlock(v->engine);
-	if (r == 0)
-		agent_number_from(sandbox_agent(*ret), agent_side_base(random));
-	return r;
+	agent_number_from(sandbox_agent(*ret), agent_side_base(random));
+	return 0;
 }
 
 static void put_back(struct side_conn *conn)

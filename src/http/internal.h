@@ -122,7 +122,7 @@ struct http_server {
 	char *cert, *key;
 	struct listener {
 		struct MHD_Daemon *daemon;
-		int fd; /* owned after the library was stopped */
+		int fd; /* belongs to the library */
 		char *path; /* of a unix socket */
 	} listeners[LISTENERS_MAX];
 	size_t nlisteners;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 static char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
@@ -120,22 +121,28 @@ int http_server_listen(struct http_server *s, const char *address, mode_t mode, 
 			       s->cert ? " (is the certificate valid?)" : "");
 	}
 	l->path = path;
-	l->fd = -1;
+	l->fd = theirs;
 	s->nlisteners++;
 	return 0;
 }
 
-/* The library returns the listening sockets. They stay open until it has stopped, because it may
- * still poll them. */
+/* Refuses new connections, also those that wait in the accept queue. MHD_quiesce_daemon() would
+ * remove the socket from the library's epoll set in two threads, and the library aborts if its own
+ * loses that race. Here the socket stays in the set, as one whose only event is ignored. */
 static void quiesce(struct http_server *s)
 {
+	struct epoll_event ignored = { .events = EPOLLET, .data.ptr = NULL };
+
 	if (atomic_exchange(&s->draining, true))
 		return;
 	for (size_t i = 0; i < s->nlisteners; i++) {
-		s->listeners[i].fd = MHD_quiesce_daemon(s->listeners[i].daemon);
-		/* refuse connections that would wait in the accept queue */
-		if (s->listeners[i].fd >= 0)
-			shutdown(s->listeners[i].fd, SHUT_RDWR);
+		const struct listener *l = &s->listeners[i];
+		const union MHD_DaemonInfo *info =
+			MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+
+		if (info)
+			(void)epoll_ctl(info->epoll_fd, EPOLL_CTL_MOD, l->fd, &ignored);
+		shutdown(l->fd, SHUT_RDWR);
 	}
 }
 
@@ -176,8 +183,6 @@ void http_server_free(struct http_server *s)
 		struct listener *l = &s->listeners[i];
 
 		MHD_stop_daemon(l->daemon);
-		if (l->fd >= 0)
-			close(l->fd);
 		if (l->path)
 			unlink(l->path);
 		free(l->path);

@@ -11,6 +11,7 @@
 #include "base/test_hook.h"
 #include "keeper/init_socket.h"
 #include "keeper/job_table.h"
+#include "keeper/layer_ops.h"
 #include "keeper/sandbox_create.h"
 #include "keeper/sandbox_end.h"
 #include "keeper/slot_pool.h"
@@ -25,7 +26,7 @@ static struct sandbox_record *find_sandbox(struct keeper *k, const char *id, str
 	return sb;
 }
 
-int handle_hello(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_hello(struct keeper *k, struct exchange *x, struct err *err)
 {
 	(void)err;
 	x->reply.features = k->features;
@@ -34,12 +35,12 @@ int handle_hello(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-int handle_create(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_create(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return sandbox_create(k, x->req->id, &x->req->create, x->fds, &x->reply, &x->fd, err);
 }
 
-int handle_connect(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_connect(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 
@@ -54,7 +55,7 @@ int handle_connect(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-int handle_destroy(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_destroy(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = sandbox_table_find(&k->table, x->req->id);
 
@@ -66,7 +67,7 @@ int handle_destroy(struct keeper *k, struct exchange *x, struct err *err)
 	return r;
 }
 
-int handle_stop(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_stop(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = sandbox_table_find(&k->table, x->req->id);
 
@@ -103,17 +104,17 @@ static int set_paused(struct keeper *k, const char *id, bool paused, struct err 
 	return cgroup_freeze(&k->cgroups, sb->group, false, err);
 }
 
-int handle_freeze(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_freeze(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return set_paused(k, x->req->id, true, err);
 }
 
-int handle_thaw(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_thaw(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return set_paused(k, x->req->id, false, err);
 }
 
-int handle_stats(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_stats(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 	struct storage_entry entry;
@@ -129,7 +130,7 @@ int handle_stats(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-int handle_limits(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_limits(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 
@@ -182,7 +183,7 @@ static int list_layer(int dir, const char *name, void *arg)
 	return l->x->lost;
 }
 
-int handle_list(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_list(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct listing l = { k, x };
 
@@ -194,7 +195,7 @@ int handle_list(struct keeper *k, struct exchange *x, struct err *err)
 	return storage_each(&k->storage, "l-", list_layer, &l, err);
 }
 
-int handle_pool(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_pool(struct keeper *k, struct exchange *x, struct err *err)
 {
 	if (slot_pool_resize(k, &x->req->pool, err) < 0)
 		return -1;
@@ -207,22 +208,24 @@ int handle_pool(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-int handle_template_seal(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_template_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 
 	return sb ? template_ops_seal(k, sb, x->req->template, err) : -1;
 }
 
-int handle_template_drop(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_template_drop(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return template_ops_drop(k, x->req->template, err);
 }
 
-int handle_job(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_job(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return job_table_query(k, x->req->layer.name, &x->reply.job, err);
 }
+
+typedef int handler_fn(struct keeper *k, struct exchange *x, struct err *err);
 
 static handler_fn *const handlers[KEEPER_OP_MAX] = {
 #define HANDLER(op, number, name, id, body, fds, reply_fd) [op] = handle_##name,

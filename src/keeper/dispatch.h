@@ -15,12 +15,6 @@ struct exchange {
 	bool lost; /* a reply could not be sent */
 };
 
-/* The handlers of KEEPER_OPS, in dispatch.c, layer_ops.c and template_ops.c. */
-typedef int handler_fn(struct keeper *k, struct exchange *x, struct err *err);
-#define HANDLER(op, number, name, id, body, fds, reply_fd) handler_fn handle_##name;
-KEEPER_OPS(HANDLER)
-#undef HANDLER
-
 /* False when the engine has disconnected or does not read its replies. */
 bool dispatch_one(struct keeper *k, int sock);
 

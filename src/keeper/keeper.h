@@ -12,10 +12,6 @@
 #ifndef LODGE_KEEPER_KEEPER_H
 #define LODGE_KEEPER_KEEPER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
 #include "keeper/sandbox_table.h"
 #include "runtime/isolate/cgroup.h"
 #include "runtime/isolate/idmap.h"
@@ -59,7 +55,7 @@ struct keeper {
 /* Enters its namespaces, locks the state directory and opens everything else. *k holds the options
  * of the command line. On success, `state_name` is the name of the state directory. */
 int keeper_open(struct keeper *k, const char *home, char state_name[32], struct err *err);
-/* Removes what the keeper no longer needs, after serve() returned. */
+/* Removes what the keeper no longer needs, after the main loop. */
 void keeper_close(struct keeper *k, const char *state_name);
 
 /* The id that names the cgroups of a state directory; the first call creates it. 0 or -errno. */

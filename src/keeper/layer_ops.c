@@ -9,7 +9,6 @@
 
 #include "base/array.h"
 #include "base/test_hook.h"
-#include "keeper/dispatch.h"
 #include "keeper/job_table.h"
 #include "keeper/sandbox_end.h"
 #include "keeper/slot_pool.h"
@@ -152,8 +151,7 @@ static int find_layer(struct keeper *k, const char *name, struct storage_entry *
 	return 0;
 }
 
-/* The layers to read. On btrfs each layer is a snapshot of everything below: the topmost is enough.
- */
+/* The layers to read. On btrfs a layer is a snapshot of everything below: the topmost is enough. */
 static int find_layers(struct keeper *k, const struct keeper_layer *l, struct storage_entry *ret,
 		       size_t *ret_n, struct err *err)
 {

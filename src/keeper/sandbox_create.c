@@ -10,12 +10,10 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "base/file_io.h"
 #include "base/test_hook.h"
 #include "keeper/init_socket.h"
 #include "keeper/layer_ops.h"
 #include "keeper/sandbox_end.h"
-#include "keeper/slot_parts.h"
 #include "keeper/slot_pool.h"
 #include "keeper/template_ops.h"
 #include "wire/boot_fds.h"
@@ -88,7 +86,7 @@ int sandbox_create_root(struct keeper *k, const char *id, const struct keeper_cr
 static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
 		      struct sandbox_record *sb, struct err *err)
 {
-	auto_fini(slot_parts_close) struct sandbox_parts parts = SANDBOX_PARTS_NONE;
+	auto_fini(slot_pool_close_parts) struct sandbox_parts parts = SANDBOX_PARTS_NONE;
 	auto_fini(rootfs_close) struct rootfs root = ROOTFS_NONE;
 	auto_close int listener = -1;
 	struct sandbox_spawn_args args = { .host = &k->spawn,
@@ -98,7 +96,7 @@ static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, 
 					   .root_class = c->class == KEEPER_CLASS_ROOT,
 					   .inner_id = k->rootless ? c->uid : BOOT_INIT_ID };
 
-	if (slot_parts_take(k, c->uid, &c->limits, &parts, err) < 0)
+	if (slot_pool_take_parts(k, c->uid, &c->limits, &parts, err) < 0)
 		return -1;
 	memcpy(sb->group, parts.group, sizeof(sb->group));
 	sb->base = parts.idmap.base;
@@ -163,7 +161,7 @@ static int start_from_slot(struct keeper *k, struct slot *s, int dir, const stru
 	if (set_slot_root(k, s, c, dirs, sb, err) < 0)
 		return -1;
 	hook_crash("claim:rooted");
-	return slot_parts_set_limits(k, sb->group, &c->limits, true, err);
+	return slot_pool_set_limits(k, sb->group, &c->limits, true, err);
 }
 
 /* The last step of a create: until here, a crash removes the files, and a layer that the create

@@ -5,16 +5,9 @@
 #ifndef LODGE_KEEPER_SANDBOX_TABLE_H
 #define LODGE_KEEPER_SANDBOX_TABLE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "runtime/storage/storage.h"
-#include "wire/keeper_proto.h"
 
-/* What happens to the files on disk when the sandbox is removed. The record stores these numbers.
- */
+/* What happens to the files on disk when the sandbox is removed. The record has these numbers. */
 enum sandbox_files {
 	SANDBOX_FILES_GO, /* s-ID is removed: created without `keep` */
 	SANDBOX_FILES_STAY, /* k-ID stays */

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -18,9 +18,109 @@
 #include "keeper/init_socket.h"
 #include "keeper/sandbox_create.h"
 #include "keeper/sandbox_end.h"
-#include "keeper/slot_parts.h"
 #include "wire/agent_proto.h"
 #include "wire/boot_fds.h"
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+enum { TTY_GID = 5 };
+
+/* Unique among all keepers, because slots and cgroups of an earlier one may still exist. */
+static unsigned long long next_serial(struct keeper *k)
+{
+	if (!k->serial)
+		(void)getrandom(&k->serial, sizeof(k->serial), 0);
+	return k->serial++;
+}
+
+void slot_pool_close_parts(struct sandbox_parts *p)
+{
+	idmap_close(&p->idmap);
+	devfs_close(&p->dev);
+	cgroup_fds_close(&p->cgroup);
+}
+
+/* Of a running slot: closes what its claim does not need. Every descriptor that the keeper holds is
+ * copied by the next clone. */
+static void trim_parts(struct sandbox_parts *p)
+{
+	devfs_close(&p->dev);
+	cgroup_fds_close(&p->cgroup);
+	close_fd(&p->idmap.netns);
+	close_fd(&p->idmap.lock);
+}
+
+void slot_pool_drop_parts(struct keeper *k, struct sandbox_parts *p)
+{
+	slot_pool_close_parts(p);
+	if (p->group[0])
+		(void)cgroup_remove(&k->cgroups, p->group);
+}
+
+static int make_parts(struct keeper *k, uid_t inner, const struct limits *limits,
+		      struct sandbox_parts *ret, struct err *err)
+{
+	struct sandbox_parts p = SANDBOX_PARTS_NONE;
+	int r = idmap_make(&k->idmap_host, (int)inner, &p.idmap, err);
+
+	if (r == 0) {
+		r = devfs_make(k->rootless, k->rootless ? 0 : p.idmap.base + TTY_GID, &p.dev);
+		r = r < 0 ? err_sys(err, -r, "/dev") : 0;
+	}
+	if (r == 0) {
+		snprintf(p.group, sizeof(p.group), "g.%llx", next_serial(k));
+		r = cgroup_make(&k->cgroups, p.group, limits,
+				k->rootless ? 0 : p.idmap.base + BOOT_INIT_ID, &p.cgroup, err);
+	}
+	if (r < 0) {
+		slot_pool_drop_parts(k, &p);
+		return -1;
+	}
+	*ret = p;
+	return 0;
+}
+
+int slot_pool_set_limits(struct keeper *k, const char *group, const struct limits *limits,
+			 bool entered, struct err *err)
+{
+	const struct limits defaults = limits_default();
+
+	if (memcmp(limits, &defaults, sizeof(defaults)) == 0)
+		return 0;
+	return cgroup_set_limits(&k->cgroups, group, limits, entered, err);
+}
+
+int slot_pool_take_parts(struct keeper *k, uid_t inner, const struct limits *limits,
+			 struct sandbox_parts *ret, struct err *err)
+{
+	struct sandbox_parts *p;
+
+	/* a rootless namespace maps one id, which only the request gives */
+	if (k->rootless || k->nparts == 0)
+		return make_parts(k, inner, limits, ret, err);
+	p = &k->parts[--k->nparts];
+	if (slot_pool_set_limits(k, p->group, limits, false, err) < 0) {
+		slot_pool_drop_parts(k, p);
+		return -1;
+	}
+	*ret = *p;
+	return 0;
+}
+
+/* Makes one set in advance; false when there are enough. */
+static bool make_parts_ahead(struct keeper *k)
+{
+	const struct limits defaults = limits_default();
+	struct err err;
+
+	if (k->nparts >= k->parts_target ||
+	    make_parts(k, 0, &defaults, &k->parts[k->nparts], &err) < 0)
+		return false;
+	k->nparts++;
+	return true;
+}
+
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 /* The most common request: a rooted slot is made for it, with its root in place and a shell
  * started. */
@@ -118,7 +218,7 @@ void slot_pool_free(struct keeper *k, struct slot *s, bool discard)
 		sandbox_end_discard(k, &sb);
 	else
 		(void)unlinkat(k->sandboxes, s->name, AT_REMOVEDIR);
-	slot_parts_close(&s->parts);
+	slot_pool_close_parts(&s->parts);
 	free(s);
 }
 
@@ -162,7 +262,7 @@ static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err
 		s->store = u.store;
 	if (listener < 0)
 		return err_sys(err, -listener, "slot");
-	if (slot_parts_take(k, 0, &u.limits, &s->parts, err) < 0)
+	if (slot_pool_take_parts(k, 0, &u.limits, &s->parts, err) < 0)
 		return -1;
 	hook_crash("pool:parts");
 	if (s->rooted && sandbox_create_root(k, s->name, &u, NULL, &s->parts.idmap, &root, err) < 0)
@@ -170,7 +270,7 @@ static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err
 	if (sandbox_spawn(&args, &s->pid, err) < 0)
 		return -1;
 	s->start = sandbox_table_start_time(s->pid);
-	slot_parts_trim(&s->parts);
+	trim_parts(&s->parts);
 	hook_crash("pool:spawned");
 	return 0;
 }
@@ -201,7 +301,7 @@ static bool make_slot(struct keeper *k)
 			    .store = KEEPER_STORE_MEMORY,
 			    .made_ms = clock_mono_ms(),
 			    .rooted = count_slots(k, true) <= count_slots(k, false) };
-	snprintf(s->name, sizeof(s->name), SLOT_POOL_PREFIX "%llx", slot_parts_serial(k));
+	snprintf(s->name, sizeof(s->name), SLOT_POOL_PREFIX "%llx", next_serial(k));
 	if (fill_slot(k, s, &err) < 0) {
 		slot_pool_free(k, s, true);
 		return false;
@@ -265,5 +365,5 @@ bool slot_pool_fill_one(struct keeper *k)
 	if (k->draining || k->rootless)
 		return false;
 	drop_expired(k);
-	return k->nslots < k->pool.target ? make_slot(k) : slot_parts_make_ahead(k);
+	return k->nslots < k->pool.target ? make_slot(k) : make_parts_ahead(k);
 }

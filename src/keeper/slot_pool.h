@@ -6,6 +6,19 @@
 
 #include "keeper/keeper.h"
 
+/* The parts of a sandbox that are equal for all requests: namespaces, devices and cgroups. The
+ * keeper makes some in advance, while it has no request. `inner`: the one id inside, for a
+ * namespace that maps only one. The limits are in force. */
+int slot_pool_take_parts(struct keeper *k, uid_t inner, const struct limits *limits,
+			 struct sandbox_parts *ret, struct err *err);
+/* Changes a cgroup from the default limits, with which parts are made in advance, to these. */
+int slot_pool_set_limits(struct keeper *k, const char *group, const struct limits *limits,
+			 bool entered, struct err *err);
+/* After use: closes the keeper's descriptors. */
+void slot_pool_close_parts(struct sandbox_parts *p);
+/* Of parts that were never used: removes their cgroups as well. */
+void slot_pool_drop_parts(struct keeper *k, struct sandbox_parts *p);
+
 /* Names of slots begin with it, and no name of a sandbox does. */
 #define SLOT_POOL_PREFIX "p."
 

@@ -7,6 +7,7 @@
 
 #include "lib/lib.h"
 #include "session/capacity.h"
+#include "service/engine_open.h"
 
 #ifndef LODGE_VERSION
 #define LODGE_VERSION "0.1.0"

@@ -19,157 +19,28 @@
 
 enum { FILE_MAX = 64 << 10, LIST_MAX = 64, SECRET_MIN = 16 };
 
-enum type {
-	TEXT,
-	SECRET,
-	GUEST, /* user and workdir of struct thread_config */
-	PLACE,
-	NETWORK,
-	NAME,
-	USER, /* the types up to here are strings */
-	LIST,
-	ADDRESSES,
-	COUNT,
-	SWITCH, /* 0 or 1 */
-	BYTES,
-	MILLI,
-	DURATION,
-	LEVEL,
-	FORMAT,
-	MODE
-};
-
-#define SETTING(name, type)                                                                        \
-	{                                                                                          \
-#name, type, offsetof(struct config, name)                                         \
-	}
-
-static const struct setting {
-	const char *name;
-	enum type type;
-	size_t offset;
-} settings[] = {
-	SETTING(data, TEXT),
-	SETTING(user, USER),
-	SETTING(api_key, SECRET),
-	SETTING(tls_cert, TEXT),
-	SETTING(tls_key, TEXT),
-	SETTING(listen, ADDRESSES),
-	SETTING(origins, LIST),
-	SETTING(hosts, LIST),
-	SETTING(log_level, LEVEL),
-	SETTING(log_format, FORMAT),
-	SETTING(socket_mode, MODE),
-	SETTING(stop_sandboxes, COUNT),
-	SETTING(max_active, COUNT),
-	SETTING(queue_max, COUNT),
-	SETTING(pool, COUNT),
-	SETTING(environment_snapshots, COUNT),
-	SETTING(probe_failures, COUNT),
-	SETTING(idle_timeout, DURATION),
-	SETTING(idle_timeout_max, DURATION),
-	SETTING(lifetime, DURATION),
-	SETTING(lifetime_max, DURATION),
-	SETTING(extend, DURATION),
-	SETTING(probe_timeout, DURATION),
-	SETTING(keep_tombstones, DURATION),
-	SETTING(keep_execs, DURATION),
-	SETTING(keep_events, DURATION),
-	SETTING(drain, DURATION),
-	SETTING(template_size, BYTES),
-	SETTING(template_time, DURATION),
-	SETTING(max_connections, COUNT),
-	SETTING(max_per_address, COUNT),
-	SETTING(max_requests, COUNT),
-	SETTING(max_head, BYTES),
-	SETTING(connection_idle, DURATION),
-	SETTING(connection_slow, DURATION),
-	SETTING(rate, COUNT),
-	SETTING(burst, COUNT),
-	SETTING(concurrent, COUNT),
-	SETTING(insecure_no_auth, SWITCH),
-	SETTING(pool_min, COUNT),
-	SETTING(threads_user, GUEST),
-	SETTING(threads_workdir, PLACE),
-	SETTING(threads_network, NETWORK),
-	SETTING(threads_template, NAME),
-	SETTING(threads_policy, NAME),
-	SETTING(threads_memory, BYTES),
-	SETTING(threads_cpus, MILLI),
-	SETTING(threads_pids, COUNT),
-	SETTING(threads_file_size, BYTES),
-	SETTING(threads_files, COUNT),
-	SETTING(threads_disk, BYTES),
-	SETTING(threads_idle, DURATION),
-};
-_Static_assert(ARRAY_LEN(settings) <= CONF_SETTINGS, "struct config has a source for each");
-
-static const char *const levels[] = {
-	[LEVEL_ERROR] = "error",
-	[LEVEL_WARN] = "warn",
-	[LEVEL_INFO] = "info",
-	[LEVEL_DEBUG] = "debug",
-};
-
-static const char *const formats[] = {
-	[LOG_AUTO] = "auto",
-	[LOG_TEXT] = "text",
-	[LOG_JSON] = "json",
-};
-
-static void *field(struct config *c, const struct setting *s)
-{
-	return (char *)c + s->offset;
-}
-
-static bool is_list(const struct setting *s)
-{
-	return s->type == LIST || s->type == ADDRESSES;
-}
-
-void config_init(struct config *c)
-{
-	*c = (struct config){ .log_level = LEVEL_INFO,
-			      .socket_mode = 0600,
-			      .drain = 10000,
-			      .concurrent = 512,
-			      .environment_snapshots = 1 };
-}
-
-static void list_clear(char ***list)
-{
-	for (size_t i = 0; *list && (*list)[i]; i++)
-		free((*list)[i]);
-	free(*list);
-	*list = NULL;
-}
-
-void config_fini(struct config *c)
-{
-	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
-		if (settings[i].type <= USER)
-			free(*(char **)field(c, &settings[i]));
-		if (is_list(&settings[i]))
-			list_clear(field(c, &settings[i]));
-	}
-	memset(c, 0, sizeof(*c));
-}
-
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static int set_text(char **to, const char *value, struct err *err)
+const char *const config_levels[] = { [LEVEL_ERROR] = "error",
+				      [LEVEL_WARN] = "warn",
+				      [LEVEL_INFO] = "info",
+				      [LEVEL_DEBUG] = "debug",
+				      [LEVEL_DEBUG + 1] = NULL };
+
+static int set_text(const char *name, const char *value, char **to, struct err *err)
 {
 	char *copy = *value ? strdup(value) : NULL;
 
 	if (*value && !copy)
 		return err_sys(err, ENOMEM, "settings");
+	(void)name;
 	free(*to);
 	*to = copy;
 	return 0;
 }
 
 /* Errors must not repeat the value. */
-static int set_secret(char **to, const char *name, const char *value, struct err *err)
+static int set_secret(const char *name, const char *value, char **to, struct err *err)
 {
 	const char *same;
 
@@ -178,37 +49,47 @@ static int set_secret(char **to, const char *name, const char *value, struct err
 			       SECRET_MIN);
 	if (auth_pick(NULL, value, &same, err) < 0)
 		return err_ctx(err, "%s", name);
-	return set_text(to, value, err);
+	return set_text(name, value, to, err);
 }
 
-static int set_user(char **to, const char *value, struct err *err)
+static int set_user(const char *name, const char *value, char **to, struct err *err)
 {
 	struct service_user o;
 
-	return *value && service_user_find(value, &o, err) < 0 ? -1 : set_text(to, value, err);
+	return *value && service_user_find(value, &o, err) < 0 ? -1
+							       : set_text(name, value, to, err);
 }
 
-static int set_thread(char **to, enum type type, const char *value, struct err *err)
+static int set_thread(const char *name, const char *value, char **to, struct err *err)
 {
-	struct thread_config t = { .user = type == GUEST && *value ? value : NULL,
-				   .workdir = type == PLACE && *value ? value : NULL };
+	bool user = strcmp(name, "threads_user") == 0;
+	struct thread_config t = { .user = user && *value ? value : NULL,
+				   .workdir = !user && *value ? value : NULL };
 
-	return thread_config_check(&t, err) < 0 ? -1 : set_text(to, value, err);
+	return thread_config_check(&t, err) < 0 ? -1 : set_text(name, value, to, err);
 }
 
-static int set_name(char **to, const char *name, const char *value, struct err *err)
+static int set_name(const char *name, const char *value, char **to, struct err *err)
 {
 	if (*value && !template_name_is_valid(value))
 		return err_set(err, ERR_INVALID, "%s: \"%.64s\" is not a valid name", name, value);
-	return set_text(to, value, err);
+	return set_text(name, value, to, err);
 }
 
-static int set_network(char **to, const char *name, const char *value, struct err *err)
+static int set_network(const char *name, const char *value, char **to, struct err *err)
 {
 	if (strcmp(value, "none") != 0)
 		return err_set(err, ERR_INVALID, "%s: must be \"none\" (sandboxes have no network)",
 			       name);
-	return set_text(to, value, err);
+	return set_text(name, value, to, err);
+}
+
+static void list_clear(char ***list)
+{
+	for (size_t i = 0; *list && (*list)[i]; i++)
+		free((*list)[i]);
+	free(*list);
+	*list = NULL;
 }
 
 static int list_add(char ***list, const char *word, size_t len, struct err *err)
@@ -230,10 +111,11 @@ static int list_add(char ***list, const char *word, size_t len, struct err *err)
 }
 
 /* Separated by blanks or commas. */
-static int add_list(char ***list, const char *value, struct err *err)
+static int add_list(const char *name, const char *value, char ***list, struct err *err)
 {
 	static const char blank[] = " \t,";
 
+	(void)name;
 	for (value += strspn(value, blank); *value; value += strspn(value, blank)) {
 		size_t len = strcspn(value, blank);
 
@@ -244,9 +126,9 @@ static int add_list(char ***list, const char *value, struct err *err)
 	return 0;
 }
 
-static int add_addresses(char ***list, const char *name, const char *value, struct err *err)
+static int add_addresses(const char *name, const char *value, char ***list, struct err *err)
 {
-	if (add_list(list, value, err) < 0)
+	if (add_list(name, value, list, err) < 0)
 		return -1;
 	for (size_t i = 0; *list && (*list)[i]; i++)
 		if (http_address_check((*list)[i], err) < 0)
@@ -254,31 +136,38 @@ static int add_addresses(char ***list, const char *name, const char *value, stru
 	return 0;
 }
 
-static bool set_word(uint64_t *to, const char *const *words, size_t n, const char *value)
+/* The value is the position of the word. */
+static int set_word(const char *const *words, const char *choices, const char *name,
+		    const char *value, uint64_t *to, struct err *err)
 {
-	for (size_t i = 0; i < n; i++)
+	for (uint64_t i = 0; words[i]; i++)
 		if (strcmp(words[i], value) == 0) {
 			*to = i;
-			return true;
+			return 0;
 		}
-	return false;
+	return err_set(err, ERR_INVALID, "%s: must be %s", name, choices);
 }
 
-static int set_level(uint64_t *to, const char *name, const char *value, struct err *err)
+static int set_level(const char *name, const char *value, uint64_t *to, struct err *err)
 {
-	if (set_word(to, levels, ARRAY_LEN(levels), value))
-		return 0;
-	return err_set(err, ERR_INVALID, "%s: must be error, warn, info or debug", name);
+	return set_word(config_levels, "error, warn, info or debug", name, value, to, err);
 }
 
-static int set_format(uint64_t *to, const char *name, const char *value, struct err *err)
+static int set_format(const char *name, const char *value, uint64_t *to, struct err *err)
 {
-	if (set_word(to, formats, ARRAY_LEN(formats), value))
-		return 0;
-	return err_set(err, ERR_INVALID, "%s: must be auto, text or json", name);
+	static const char *const formats[] = {
+		[LOG_AUTO] = "auto", [LOG_TEXT] = "text", [LOG_JSON] = "json", NULL
+	};
+
+	return set_word(formats, "auto, text or json", name, value, to, err);
 }
 
-static int set_switch(uint64_t *to, const char *name, const char *value, struct err *err)
+static int set_count(const char *name, const char *value, uint64_t *to, struct err *err)
+{
+	return units_parse_count(name, value, 0, 1000000000, to, err);
+}
+
+static int set_switch(const char *name, const char *value, uint64_t *to, struct err *err)
 {
 	if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
 		return err_set(err, ERR_INVALID, "%s: \"%.32s\" is neither 0 nor 1", name, value);
@@ -286,7 +175,7 @@ static int set_switch(uint64_t *to, const char *name, const char *value, struct 
 	return 0;
 }
 
-static int set_mode(uint64_t *to, const char *name, const char *value, struct err *err)
+static int set_mode(const char *name, const char *value, uint64_t *to, struct err *err)
 {
 	char *end;
 	unsigned long mode = strtoul(value, &end, 8);
@@ -297,46 +186,108 @@ static int set_mode(uint64_t *to, const char *name, const char *value, struct er
 	return 0;
 }
 
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static const struct setting {
+	const char *name;
+	size_t offset;
+	/* one of them parses the value, for a member of its type */
+	int (*text)(const char *name, const char *value, char **to, struct err *err);
+	int (*number)(const char *name, const char *value, uint64_t *to, struct err *err);
+	int (*list)(const char *name, const char *value, char ***to, struct err *err);
+} settings[] = {
+#define SETTING(name, type, fn)                                                                    \
+	{                                                                                          \
+#name, offsetof(struct config, name), .type = fn                                   \
+	}
+	SETTING(data, text, set_text),
+	SETTING(user, text, set_user),
+	SETTING(api_key, text, set_secret),
+	SETTING(tls_cert, text, set_text),
+	SETTING(tls_key, text, set_text),
+	SETTING(listen, list, add_addresses),
+	SETTING(origins, list, add_list),
+	SETTING(hosts, list, add_list),
+	SETTING(log_level, number, set_level),
+	SETTING(log_format, number, set_format),
+	SETTING(socket_mode, number, set_mode),
+	SETTING(stop_sandboxes, number, set_count),
+	SETTING(max_active, number, set_count),
+	SETTING(queue_max, number, set_count),
+	SETTING(pool, number, set_count),
+	SETTING(environment_snapshots, number, set_count),
+	SETTING(probe_failures, number, set_count),
+	SETTING(idle_timeout, number, units_parse_ms),
+	SETTING(idle_timeout_max, number, units_parse_ms),
+	SETTING(lifetime, number, units_parse_ms),
+	SETTING(lifetime_max, number, units_parse_ms),
+	SETTING(extend, number, units_parse_ms),
+	SETTING(probe_timeout, number, units_parse_ms),
+	SETTING(keep_tombstones, number, units_parse_ms),
+	SETTING(keep_execs, number, units_parse_ms),
+	SETTING(keep_events, number, units_parse_ms),
+	SETTING(drain, number, units_parse_ms),
+	SETTING(template_size, number, units_parse_bytes),
+	SETTING(template_time, number, units_parse_ms),
+	SETTING(max_connections, number, set_count),
+	SETTING(max_per_address, number, set_count),
+	SETTING(max_requests, number, set_count),
+	SETTING(max_head, number, units_parse_bytes),
+	SETTING(connection_idle, number, units_parse_ms),
+	SETTING(connection_slow, number, units_parse_ms),
+	SETTING(rate, number, set_count),
+	SETTING(burst, number, set_count),
+	SETTING(concurrent, number, set_count),
+	SETTING(insecure_no_auth, number, set_switch),
+	SETTING(pool_min, number, set_count),
+	SETTING(threads_user, text, set_thread),
+	SETTING(threads_workdir, text, set_thread),
+	SETTING(threads_network, text, set_network),
+	SETTING(threads_template, text, set_name),
+	SETTING(threads_policy, text, set_name),
+	SETTING(threads_memory, number, units_parse_bytes),
+	SETTING(threads_cpus, number, units_parse_milli),
+	SETTING(threads_pids, number, set_count),
+	SETTING(threads_file_size, number, units_parse_bytes),
+	SETTING(threads_files, number, set_count),
+	SETTING(threads_disk, number, units_parse_bytes),
+	SETTING(threads_idle, number, units_parse_ms),
+#undef SETTING
+};
+_Static_assert(ARRAY_LEN(settings) <= CONF_SETTINGS, "struct config has a source for each");
+
+static void *field(struct config *c, const struct setting *s)
+{
+	return (char *)c + s->offset;
+}
+
+void config_init(struct config *c)
+{
+	*c = (struct config){ .log_level = LEVEL_INFO,
+			      .socket_mode = 0600,
+			      .drain = 10000,
+			      .concurrent = 512,
+			      .environment_snapshots = 1 };
+}
+
+void config_fini(struct config *c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+		if (settings[i].text)
+			free(*(char **)field(c, &settings[i]));
+		if (settings[i].list)
+			list_clear(field(c, &settings[i]));
+	}
+	memset(c, 0, sizeof(*c));
+}
+
 static int set_value(struct config *c, const struct setting *s, const char *value, struct err *err)
 {
 	void *to = field(c, s);
 
-	switch (s->type) {
-	case TEXT:
-		return set_text(to, value, err);
-	case USER:
-		return set_user(to, value, err);
-	case GUEST:
-	case PLACE:
-		return set_thread(to, s->type, value, err);
-	case NAME:
-		return set_name(to, s->name, value, err);
-	case NETWORK:
-		return set_network(to, s->name, value, err);
-	case SECRET:
-		return set_secret(to, s->name, value, err);
-	case LIST:
-		return add_list(to, value, err);
-	case ADDRESSES:
-		return add_addresses(to, s->name, value, err);
-	case COUNT:
-		return units_parse_count(s->name, value, 0, 1000000000, to, err);
-	case SWITCH:
-		return set_switch(to, s->name, value, err);
-	case MILLI:
-		return units_parse_milli(s->name, value, to, err);
-	case BYTES:
-		return units_parse_bytes(s->name, value, to, err);
-	case DURATION:
-		return units_parse_ms(s->name, value, to, err);
-	case LEVEL:
-		return set_level(to, s->name, value, err);
-	case FORMAT:
-		return set_format(to, s->name, value, err);
-	case MODE:
-		return set_mode(to, s->name, value, err);
-	}
-	return -1;
+	if (s->text)
+		return s->text(s->name, value, to, err);
+	return s->list ? s->list(s->name, value, to, err) : s->number(s->name, value, to, err);
 }
 
 static const struct setting *find(const char *name)
@@ -364,9 +315,9 @@ int config_set(struct config *c, enum conf_source from, const char *name, const 
 	source = &c->source[s - settings];
 	if (*source > from)
 		return 0; /* a source with higher precedence set it */
-	if (is_list(s) && *source != from)
+	if (s->list && *source != from)
 		list_clear(field(c, s));
-	else if (!is_list(s) && *source == from && from == CONF_FILE)
+	else if (!s->list && *source == from && from == CONF_FILE)
 		return err_set(err, ERR_INVALID, "%s: set twice", name);
 	if (set_value(c, s, value, err) < 0)
 		return -1;
@@ -495,27 +446,19 @@ void config_threads(const struct config *c, struct thread_config *ret)
 				       .pool = (unsigned)c->pool };
 }
 
-static int check_pool(const struct config *c, struct err *err)
-{
-	if (c->pool_min > c->pool)
-		return err_set(err, ERR_INVALID, "pool_min: must not exceed pool");
-	if (c->max_active && c->pool > c->max_active)
-		return err_set(err, ERR_INVALID, "pool: must not exceed max_active");
-	return 0;
-}
-
-static int check_threads(const struct config *c, struct err *err)
-{
-	struct thread_config t;
-
-	config_threads(c, &t);
-	if (c->idle_timeout_max && c->threads_idle > c->idle_timeout_max)
-		return err_set(err, ERR_INVALID, "threads_idle: must not exceed idle_timeout_max");
-	return thread_config_check(&t, err);
-}
-
 int config_check(const struct config *c, struct err *err)
 {
+	const struct {
+		const char *name, *limit;
+		uint64_t value, max; /* 0: no maximum */
+	} bounds[] = {
+		{ "pool", "max_active", c->pool, c->max_active },
+		{ "threads_idle", "idle_timeout_max", c->threads_idle, c->idle_timeout_max },
+		{ "idle_timeout", "idle_timeout_max", c->idle_timeout, c->idle_timeout_max },
+		{ "lifetime", "lifetime_max", c->lifetime, c->lifetime_max },
+	};
+	struct thread_config t;
+
 	if (c->insecure_no_auth && !config_is_loopback(c))
 		return err_set(err, ERR_INVALID,
 			       "insecure_no_auth: every address must be a loopback address or a "
@@ -525,13 +468,16 @@ int config_check(const struct config *c, struct err *err)
 			return err_set(err, ERR_INVALID,
 				       "insecure_no_auth: not allowed with origins = *; any web "
 				       "page would have full access");
-	if (check_pool(c, err) < 0 || check_threads(c, err) < 0)
-		return -1;
+	if (c->pool_min > c->pool)
+		return err_set(err, ERR_INVALID, "pool_min: must not exceed pool");
+	for (size_t i = 0; i < ARRAY_LEN(bounds); i++)
+		if (bounds[i].max && bounds[i].value > bounds[i].max)
+			return err_set(err, ERR_INVALID, "%s: must not exceed %s", bounds[i].name,
+				       bounds[i].limit);
 	if (!c->tls_cert != !c->tls_key)
 		return err_set(err, ERR_INVALID, "tls_cert and tls_key: set both or neither");
-	if (c->idle_timeout_max && c->idle_timeout > c->idle_timeout_max)
-		return err_set(err, ERR_INVALID, "idle_timeout: must not exceed idle_timeout_max");
-	if (c->lifetime_max && c->lifetime > c->lifetime_max)
-		return err_set(err, ERR_INVALID, "lifetime: must not exceed lifetime_max");
+	config_threads(c, &t);
+	if (thread_config_check(&t, err) < 0)
+		return -1;
 	return c->tls_cert ? tls_check(c->tls_cert, c->tls_key, err) : 0;
 }

@@ -18,6 +18,7 @@ enum log_format { LOG_AUTO, LOG_TEXT, LOG_JSON };
 enum conf_source { CONF_DEFAULT, CONF_FILE, CONF_ENVIRONMENT, CONF_COMMAND };
 
 enum { CONF_SETTINGS = 64 };
+extern const char *const config_levels[]; /* names of enum conf_level; ends with NULL */
 
 struct config {
 	char *data, *user, *api_key, *tls_cert, *tls_key; /* owned */

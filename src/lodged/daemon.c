@@ -8,19 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/core/prometheus.h"
 #include "base/file_io.h"
 #include "http/server.h"
 #include "lodged/first_key.h"
 #include "lodged/daemon_log.h"
-#include "lodged/sd_notify.h"
 #include "lodged/service_user.h"
 #include "lodged/keeper_starter.h"
 #include "sandbox/home_dir.h"
 #include "sandbox/keeper_spawn.h"
 #include "service/service_admin.h"
+#include "service/engine_open.h"
+#include "service/startup.h"
 
 enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256, SLICE_MS = 100, CONNECTIONS = 12000, EXIT_S = 15 };
 
@@ -88,12 +92,6 @@ static int open_engine(struct daemon *d, struct err *err)
 	return engine_open_store(&o, &d->engine, err);
 }
 
-static void on_error(void *arg, const char *request, const struct err *err)
-{
-	(void)arg;
-	log_error(request, err);
-}
-
 static int open_api(struct daemon *d, struct err *err)
 {
 	const struct config *c = d->conf;
@@ -107,7 +105,7 @@ static int open_api(struct daemon *d, struct err *err)
 		.burst = (unsigned)c->burst,
 		.concurrent = (unsigned)c->concurrent,
 		.no_auth = c->insecure_no_auth,
-		.on_error = on_error,
+		.on_error = log_error,
 	};
 
 	config_threads(c, &o.threads);
@@ -171,10 +169,10 @@ static int open_http(struct daemon *d, struct err *err)
 		.max_head = c->max_head,
 		.idle_s = (unsigned)((c->connection_idle + 999) / 1000),
 		.slow_s = (unsigned)((c->connection_slow + 999) / 1000),
+		.tls_cert = d->cert,
+		.tls_key = d->key,
 	};
 
-	o.tls_cert = d->cert;
-	o.tls_key = d->key;
 	return http_server_new(&o, &d->http, err);
 }
 
@@ -211,8 +209,26 @@ static int listen_all(struct daemon *d, struct err *err)
 	return r;
 }
 
-/* ---- start of the engine ---------------------------------------------------------
- */
+/* ---- start of the engine --------------------------------------------------------------------- */
+
+/* Tells systemd about a change of state. */
+static void notify(const char *state)
+{
+	const char *path = secure_getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	size_t len = path ? strlen(path) : 0;
+	auto_close int fd = -1;
+
+	if (len < 2 || len >= sizeof(to.sun_path) || (path[0] != '/' && path[0] != '@'))
+		return;
+	memcpy(to.sun_path, path, len);
+	if (path[0] == '@')
+		to.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0)
+		(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+}
 
 static void give_up(struct daemon *d, const struct err *why)
 {
@@ -288,7 +304,7 @@ static int drop_root(struct daemon *d, struct err *err)
 static int start(struct daemon *d, struct err *err)
 {
 	const struct config *c = d->conf;
-	bool created = false;
+	bool created;
 
 	if (c->tls_cert &&
 	    (read_pem(c->tls_cert, &d->cert, err) < 0 || read_pem(c->tls_key, &d->key, err) < 0))
@@ -323,14 +339,6 @@ static void reload(struct daemon *d, serve_load_fn *load, void *arg)
 	config_fini(&c);
 }
 
-static void hibernate_all(struct daemon *d)
-{
-	unsigned left = engine_hibernate_all(d->engine, "lodged");
-
-	if (left)
-		log_line(LEVEL_WARN, "could not hibernate %u sandboxes; they keep running", left);
-}
-
 /* A second signal ends the wait. */
 static void drain(struct daemon *d, const sigset_t *signals)
 {
@@ -350,6 +358,7 @@ static void drain(struct daemon *d, const sigset_t *signals)
 static int run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, void *arg,
 	       struct err *err)
 {
+	unsigned left = 0;
 	int signo;
 
 	while (sigwait(signals, &signo) != 0 || signo == SIGHUP)
@@ -363,7 +372,9 @@ static int run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, v
 	api_drain(d->api);
 	drain(d, signals);
 	if (d->conf->stop_sandboxes && engine_is_ready(d->engine))
-		hibernate_all(d);
+		left = engine_hibernate_all(d->engine, "lodged");
+	if (left)
+		log_line(LEVEL_WARN, "could not hibernate %u sandboxes; they keep running", left);
 	return 0;
 }
 

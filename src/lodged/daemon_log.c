@@ -12,8 +12,6 @@
 
 enum { JSON_MAX = 16 << 10, TEXT_MAX = 1024 };
 
-static const char *const level_names[] = { "error", "warn", "info", "debug" };
-
 static atomic_uint max_level = LEVEL_INFO;
 static bool is_text;
 
@@ -35,12 +33,8 @@ void log_set_level(enum conf_level level)
 /* A single write keeps the lines of several threads apart. */
 static void write_line(const char *line, size_t len)
 {
-	ssize_t n = write(STDERR_FILENO, line, len);
-
-	(void)n;
+	(void)!write(STDERR_FILENO, line, len);
 }
-
-/* ---- text ------------------------------------------------------------------------------------ */
 
 /* Requests and guests control parts of the message, so it must not reach the terminal as it is. */
 static void write_text(enum conf_level level, const char *msg)
@@ -52,7 +46,7 @@ static void write_text(enum conf_level level, const char *msg)
 
 	one_line_print(msg, plain, sizeof(plain));
 	strftime(now, sizeof(now), "%H:%M:%S", localtime_r(&seconds, &tm));
-	n = snprintf(line, sizeof(line), "%s %-5s %s\n", now, level_names[level], plain);
+	n = snprintf(line, sizeof(line), "%s %-5s %s\n", now, config_levels[level], plain);
 	write_line(line, (size_t)n);
 }
 
@@ -63,7 +57,7 @@ static void begin_json(struct json_out *j, enum conf_level level, const char *ms
 	json_out_init(j, JSON_MAX);
 	json_out_object(j, NULL);
 	json_out_i64(j, "time", clock_wall_ms());
-	json_out_str(j, "level", level_names[level]);
+	json_out_str(j, "level", config_levels[level]);
 	json_out_str(j, "msg", msg);
 }
 

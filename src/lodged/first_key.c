@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/core/auth.h"
@@ -88,7 +87,6 @@ int first_key(struct engine *e, const char *given, bool *ret_made, struct err *e
 		return -1;
 	if (!has && create_key(e, err) < 0)
 		return -1;
-	if (ret_made)
-		*ret_made = !has;
+	*ret_made = !has;
 	return 0;
 }

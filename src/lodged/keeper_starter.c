@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,16 +15,13 @@
 #include "sandbox/home_dir.h"
 #include "sandbox/keeper_spawn.h"
 
-/* The reply to a request of one byte. Without an error it comes with a socket and a pidfd. */
-struct reply {
-	struct err err;
-};
-
+/* The reply to a request of one byte is a struct err. Without an error it comes with a socket and a
+ * pidfd. */
 static int send_reply(int sock, const char *home, const char *id)
 {
 	auto_close int fd = -1, pidfd = -1;
-	struct reply a = { 0 };
-	bool good = keeper_spawn(NULL, home, false, id, &fd, &pidfd, &a.err) == 0;
+	struct err a = { 0 };
+	bool good = keeper_spawn(NULL, home, false, id, &fd, &pidfd, &a) == 0;
 
 	return fd_message_send(sock, &a, sizeof(a), (const int[]){ fd, pidfd }, good ? 2 : 0);
 }
@@ -85,7 +80,7 @@ int keeper_starter_fork(const char *home, int *ret_fd, struct err *err)
 int keeper_starter_ask(void *arg, int *ret_fd, int *ret_pidfd, struct err *err)
 {
 	const int *sock = arg;
-	struct reply a;
+	struct err a;
 	size_t nfds = 0;
 	int fds[2], r = fd_message_send(*sock, "", 1, NULL, 0);
 
@@ -99,6 +94,6 @@ int keeper_starter_ask(void *arg, int *ret_fd, int *ret_pidfd, struct err *err)
 		*ret_pidfd = fds[1];
 		return 0;
 	}
-	*err = a.err;
+	*err = a;
 	return -1;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/api.h"
+#include "api/routes.h"
 #include "base/array.h"
 #include "lodged/config.h"
 #include "lodged/daemon.h"
@@ -76,11 +76,10 @@ static int check(const struct config *c, struct err *err)
 	return 0;
 }
 
-static void print_route(void *arg, const struct api_route *r)
+static void print_route(const struct api_route *r)
 {
 	static const char *const scopes[] = { "-", "session", "tenant", "admin" };
 
-	(void)arg;
 	printf("%-7s %-45s %s\n", r->method, r->path, scopes[r->scope]);
 }
 
@@ -125,17 +124,13 @@ static int take_option(struct invocation *m, struct config *c, const char *optio
 		{ "-h", HELP },
 	};
 
-	static const char *const switches[] = { "stop_sandboxes", "insecure_no_auth" };
-	static const char *const options[] = { "--stop-sandboxes", "--insecure-no-auth" };
-
 	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
 		if (!strcmp(option, actions[i].option)) {
 			m->action = actions[i].action;
 			return 0;
 		}
-	for (size_t i = 0; i < ARRAY_LEN(options); i++)
-		if (!strcmp(option, options[i]))
-			return config_set(c, CONF_COMMAND, switches[i], "1", err);
+	if (!strcmp(option, "--stop-sandboxes") || !strcmp(option, "--insecure-no-auth"))
+		return take_setting(c, option, "1", err) < 0 ? -1 : 0;
 	if (!strcmp(option, "--config")) {
 		if (!value)
 			return err_set(err, ERR_INVALID, "%s: missing value", option);
@@ -174,7 +169,7 @@ static int act(struct invocation *m, struct config *c, struct err *err)
 	case CHECK:
 		return check(c, err);
 	case PRINT_ROUTES:
-		api_each_route(print_route, NULL);
+		api_each_route(print_route);
 		return 0;
 	case VERSION:
 		puts("lodged " LODGE_VERSION);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lodged/service_user.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -17,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/auto.h"
 #include "base/file_io.h"
 
@@ -218,8 +216,6 @@ int service_user_data(const char *home, const struct service_user *o, struct err
 	r = file_each_at(dir, ".", take_restored, &own);
 	return r < 0 ? err_sys(err, -r, "%s", home) : 0;
 }
-
-/* ---- dropping root ------------------------------------------------------------------------ */
 
 int service_user_become(const struct service_user *o, const char *home, struct err *err)
 {

@@ -11,7 +11,7 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/agent_sync.h"
-#include "sandbox/guest_exec_adopt.h"
+#include "sandbox/guest_exec_sync.h"
 #include "machine/exec_record.h"
 #include "machine/exec_adopt.h"
 #include "machine/exec_output_file.h"
@@ -59,24 +59,18 @@ static struct proc *find_proc(struct adoption *a, int64_t number)
 static int finish_row(struct engine *e, struct store_exec *rec, enum exec_state state,
 		      struct err *err)
 {
-	int r = -1;
-
 	rec->state = (uint8_t)state;
 	rec->exit_code = -1;
 	rec->ended_at = engine_now(e);
-	WITH_STORE(e, st)
-	r = store_exec_finish(st, rec, err);
-	return r;
+	return STORE_CALL(e, store_exec_finish, rec, err);
 }
 
 static void record_end(struct exec_record *c)
 {
 	int64_t at;
 
-	c->result = *guest_exec_result(c->exec);
+	exec_record_exited(c);
 	at = c->rec.started_at + (int64_t)(c->result.duration_us / 1000);
-	exec_record_end(c, c->result.signal || (c->result.hits & AGENT_HIT_TIME) ? EXEC_KILLED
-										 : EXEC_EXITED);
 	if (at < c->rec.ended_at)
 		c->rec.ended_at = at;
 }
@@ -86,13 +80,12 @@ static void record_end(struct exec_record *c)
 static int adopt_exec(struct machine *v, struct store_exec *rec, struct err *err)
 {
 	struct exec_record *c = exec_record_new(v->engine, v, rec, err);
-	int r;
+	int r = -1;
 
 	if (!c)
 		return -1;
-	r = guest_exec_adopt(v->conn, (uint64_t)c->rec.number, false, &exec_record_ops, c, &c->exec,
-			     err);
-	if (r < 0) {
+	if (guest_exec_adopt(v->conn, (uint64_t)c->rec.number, false, &exec_record_ops, c, &c->exec,
+			     err) < 0) {
 		if (err->code == ERR_NOT_FOUND)
 			r = finish_row(v->engine, &c->rec, EXEC_LOST, err);
 		exec_close(c->own_handle);
@@ -143,13 +136,12 @@ static int adopt_row(struct adoption *a, struct store_exec *row, struct err *err
 static int adopt_rows(struct adoption *a, struct err *err)
 {
 	struct store_page page = { .limit = PAGE };
-	int r = -1;
+	int r;
 
 	do {
 		struct store_exec_list l = { 0 };
 
-		WITH_STORE(a->v->engine, st)
-		r = store_exec_list(st, a->v->session, page, &l, err);
+		r = STORE_CALL(a->v->engine, store_exec_list, a->v->session, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			r = adopt_row(a, &l.items[i], err);
 		page.after = l.next;
@@ -216,7 +208,6 @@ static int adopt_unknown(struct machine *v, const struct proc *p, struct err *er
 	struct store_exec rec = { .incarnation = v->incarnation,
 				  .number = (int64_t)p->exec,
 				  .started_at = (int64_t)p->started_ms };
-	int r = -1;
 
 	if (id_generate("exe_", rec.id, err) < 0)
 		return -1;
@@ -225,9 +216,7 @@ static int adopt_unknown(struct machine *v, const struct proc *p, struct err *er
 	rec.command = get_command(v, p->exec, err);
 	if (!rec.command)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
-	WITH_STORE(v->engine, st)
-	r = store_exec_record(st, &rec, err);
-	if (r < 0) {
+	if (STORE_CALL(v->engine, store_exec_record, &rec, err) < 0) {
 		store_exec_fini(&rec);
 		return -1;
 	}
@@ -243,19 +232,17 @@ int exec_adopt_all(struct machine *v, struct err *err)
 		return err_sys(err, ENOMEM, "commands");
 	a->v = v;
 	a->until = clock_mono_ms() + ALL_MS;
-	if (exec_output_prepare(v->engine, v->session, err) < 0)
-		return -1;
-	if (agent_list(sandbox_agent(v->conn), add_process, a, err) < 0 || adopt_rows(a, err) < 0)
+	if (exec_output_prepare(v->engine, v->session, err) < 0 ||
+	    agent_list(sandbox_agent(v->conn), add_process, a, err) < 0 || adopt_rows(a, err) < 0)
 		return -1;
 	for (size_t i = 0; i < a->count; i++)
 		if (!a->procs[i].known &&
 		    (check_time(a, err) < 0 || adopt_unknown(v, &a->procs[i], err) < 0))
 			return -1;
-	pthread_mutex_lock(&v->mutex);
+	MUTEX_GUARD(&v->mutex);
 	for (struct exec_handle *x = v->execs; x; x = next) {
 		next = x->next;
 		exec_record_set_row(x->record, EXEC_ROW_WRITTEN);
 	}
-	pthread_mutex_unlock(&v->mutex);
 	return 0;
 }

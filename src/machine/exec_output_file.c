@@ -65,6 +65,7 @@ static int save_stream(struct exec_record *c, enum guest_exec_stream s, int dir,
 	char name[NAME], temp[NAME];
 	auto_close int fd = -1;
 	uint64_t size = 0;
+	int r;
 
 	snprintf(name, sizeof(name), "%s.%s", c->rec.id, suffixes[s]);
 	snprintf(temp, sizeof(temp), "%s.tmp", name);
@@ -72,12 +73,10 @@ static int save_stream(struct exec_record *c, enum guest_exec_stream s, int dir,
 	fd = openat(dir, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_sys(err, errno, "logs/%s/%s", c->rec.session, temp);
-	if (write_stream(c, s, fd, &size, err) < 0) {
-		(void)unlinkat(dir, temp, 0);
-		return -1;
-	}
-	if (renameat(dir, temp, dir, name) < 0) {
-		err_sys(err, errno, "logs/%s/%s", c->rec.session, name);
+	r = write_stream(c, s, fd, &size, err);
+	if (r == 0 && renameat(dir, temp, dir, name) < 0)
+		r = err_sys(err, errno, "logs/%s/%s", c->rec.session, name);
+	if (r < 0) {
 		(void)unlinkat(dir, temp, 0);
 		return -1;
 	}
@@ -154,8 +153,7 @@ static void limit_saved(struct exec_record *c, int dir, const struct exec_output
 	if (!c->machine)
 		return;
 	exec_record_lock(c);
-	c->machine->uncounted_bytes +=
-		saved[GUEST_EXEC_OUT].size + saved[GUEST_EXEC_ERR].size + file;
+	c->machine->uncounted_bytes += saved[0].size + saved[1].size + file;
 	due = c->machine->uncounted_bytes > KEPT_STEP;
 	if (due)
 		c->machine->uncounted_bytes = 0;
@@ -176,15 +174,13 @@ int exec_output_save(struct exec_record *c, struct err *err)
 	dir = open_dir(c->engine, c->rec.session);
 	if (dir < 0)
 		return err_sys(err, errno, "logs/%s", c->rec.session);
-	if (!is_empty(c, GUEST_EXEC_OUT))
-		r = save_stream(c, GUEST_EXEC_OUT, dir, &saved[GUEST_EXEC_OUT], err);
-	if (r == 0 && !is_empty(c, GUEST_EXEC_ERR))
-		r = save_stream(c, GUEST_EXEC_ERR, dir, &saved[GUEST_EXEC_ERR], err);
+	for (int s = GUEST_EXEC_OUT; r == 0 && s <= GUEST_EXEC_ERR; s++)
+		if (!is_empty(c, (enum guest_exec_stream)s))
+			r = save_stream(c, (enum guest_exec_stream)s, dir, &saved[s], err);
 	limit_saved(c, dir, saved);
-	exec_record_lock(c);
+	EXEC_RECORD_GUARD(c);
 	exec_output_close(c); /* of an earlier try */
 	memcpy(c->output, saved, sizeof(saved));
-	exec_record_unlock(c);
 	return r;
 }
 
@@ -246,15 +242,12 @@ static int prune_session(int dir, const char *name, void *arg)
 {
 	struct pruning *p = arg;
 	struct store_session s;
-	struct err err = { 0 };
-	int r = -1;
+	struct err err;
 
 	p->empty = true;
 	if (file_each_at(dir, name, prune_file, p) < 0 || !p->empty)
 		return 0;
-	WITH_STORE(p->engine, st)
-	r = store_session_get(st, name, &s, &err);
-	if (r == 0)
+	if (STORE_CALL(p->engine, store_session_get, name, &s, &err) == 0)
 		store_session_fini(&s);
 	else if (err.code == ERR_NOT_FOUND)
 		(void)unlinkat(dir, name, AT_REMOVEDIR);
@@ -266,7 +259,6 @@ void exec_output_prune(struct engine *e, int64_t before)
 	struct pruning p = { .engine = e, .before = before };
 	struct err ignored;
 
-	WITH_STORE(e, st)
-	(void)store_exec_prune(st, before, &ignored);
+	(void)STORE_CALL(e, store_exec_prune, before, &ignored);
 	(void)file_each_at(e->output_dir, ".", prune_session, &p);
 }

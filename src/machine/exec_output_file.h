@@ -13,7 +13,7 @@ void exec_output_prune(struct engine *e, int64_t before);
 int exec_output_prepare(struct engine *e, const char *session, struct err *err);
 /* Saves both streams of an ended exec; nothing if its session is gone. */
 int exec_output_save(struct exec_record *c, struct err *err);
-/* What was kept of them, into c->kept. */
+/* Opens the saved output, as c->output. */
 void exec_output_open(struct exec_record *c);
 void exec_output_close(struct exec_record *c);
 

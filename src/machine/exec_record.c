@@ -17,26 +17,17 @@
 
 /* ---- handles -------------------------------------------------------------------------------- */
 
-void exec_record_lock(struct exec_record *c)
+struct exec_record *exec_record_lock(struct exec_record *c)
 {
 	if (c->machine)
 		pthread_mutex_lock(&c->machine->mutex);
+	return c;
 }
 
 void exec_record_unlock(struct exec_record *c)
 {
 	if (c->machine)
 		pthread_mutex_unlock(&c->machine->mutex);
-}
-
-static void cond_new(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
 }
 
 /* With machine.mutex, and something that keeps c. */
@@ -54,9 +45,8 @@ struct exec_handle *exec_record_add_handle(struct exec_record *c)
 	if (!x)
 		return NULL;
 	atomic_fetch_add(&c->refs, 1);
-	exec_record_lock(c);
+	EXEC_RECORD_GUARD(c);
 	attach_handle(x, c);
-	exec_record_unlock(c);
 	return x;
 }
 
@@ -81,7 +71,7 @@ struct exec_record *exec_record_new(struct engine *e, struct machine *v, struct 
 	c->machine = v ? machine_ref(v) : NULL;
 	c->rec = *rec;
 	memset(rec, 0, sizeof(*rec));
-	cond_new(&c->changed);
+	cond_init(&c->changed);
 	return c;
 }
 
@@ -182,53 +172,58 @@ static void unlink_handle(struct exec_handle **at, struct exec_handle *x)
 	x->next = NULL;
 }
 
+/* Saves the output, then the result. False: the store did not take it. */
+static bool write_end(struct exec_record *c, bool *ret_kept)
+{
+	struct store_exec rec;
+	struct err err = { 0 };
+	bool known;
+
+	*ret_kept = exec_output_save(c, &err) == 0;
+	hook_crash("exec:saved");
+	exec_record_lock(c);
+	c->rec.truncated |= !*ret_kept;
+	rec = c->rec;
+	exec_record_unlock(c);
+	known = STORE_CALL_RELAXED(c->engine, true, store_exec_finish, &rec, &err) == 0 ||
+		err.code == ERR_CONFLICT || err.code == ERR_NOT_FOUND;
+	hook_crash("exec:finished");
+	return known;
+}
+
 static void record_end(struct engine *e, struct exec_handle *own)
 {
 	struct exec_record *c = own->record;
-	struct store_exec rec;
 	struct err err = { 0 };
-	bool there, kept = false, known;
-	int r = -1;
+	bool kept = false, known = true, has_row;
 
-	exec_record_lock(c); /* by now also the exec of a sandbox that was closed knows its end */
-	there = c->row == EXEC_ROW_WRITTEN;
-	known = !there;
+	exec_record_lock(c); /* by now also the exec of a sandbox that was closed has its result */
+	has_row = c->row == EXEC_ROW_WRITTEN;
 	exec_record_unlock(c);
-	if (there) {
-		kept = exec_output_save(c, &err) == 0;
-		hook_crash("exec:saved");
-		exec_record_lock(c);
-		c->rec.truncated |= !kept;
-		rec = c->rec;
-		exec_record_unlock(c);
-		WITH_STORE_RELAXED(e, st)
-		r = store_exec_finish(st, &rec, &err);
-		known = r == 0 || err.code == ERR_CONFLICT || err.code == ERR_NOT_FOUND;
-		hook_crash("exec:finished");
+	if (has_row)
+		known = write_end(c, &kept);
+	if (known) {
+		EXEC_RECORD_GUARD(c);
+		(void)guest_exec_forget(c->exec, &err);
+		machine_update_poll(c->machine);
+		if (kept) {
+			guest_exec_free_keep(c->exec);
+			c->exec = NULL;
+		}
 	}
-	if (!known) { /* tried again; the next engine finds it with lodge-init */
-		pthread_mutex_lock(&e->workers.mutex);
-		own->writing = false;
-		pthread_cond_broadcast(&e->workers.done);
-		pthread_mutex_unlock(&e->workers.mutex);
-		return;
-	}
-	exec_record_lock(c);
-	(void)guest_exec_forget(c->exec, &err);
-	machine_update_poll(c->machine);
-	if (kept) {
-		guest_exec_free_keep(c->exec);
-		c->exec = NULL;
-	}
-	exec_record_unlock(c);
 	pthread_mutex_lock(&e->workers.mutex);
-	unlink_handle(&e->exec_writes.unwritten, own);
+	if (known)
+		unlink_handle(&e->exec_writes.unwritten, own);
+	else /* tried again; the next engine gets it from lodge-init */
+		own->writing = false;
 	pthread_cond_broadcast(&e->workers.done);
 	pthread_mutex_unlock(&e->workers.mutex);
-	exec_close(own);
+	if (known)
+		exec_close(own);
 }
 
-/* engine_post() may call at once, which must not happen with machine.mutex. */
+/* Set while engine_post() is called with machine.mutex: it may call write_job() at once, which must
+ * not record anything then. */
 static _Thread_local bool queueing;
 
 /* With engine.workers.mutex: one that was not tried in this round. */
@@ -269,6 +264,7 @@ static void write_job(struct engine *e, void *arg)
 		record_end(e, own);
 }
 
+/* With machine.mutex. */
 static void queue_write(struct exec_record *c)
 {
 	struct engine *e = c->engine;
@@ -283,7 +279,7 @@ static void queue_write(struct exec_record *c)
 	*at = c->own_handle;
 	pthread_mutex_unlock(&e->workers.mutex);
 	queueing = true;
-	(void)engine_post(e, write_job, NULL, &ignored); /* else exec_flush_ended() does it */
+	(void)engine_post(e, write_job, NULL, &ignored); /* else exec_write_ended() does it */
 	queueing = false;
 }
 
@@ -302,7 +298,7 @@ void exec_record_link(struct exec_record *c)
 	c->machine->nexecs++;
 }
 
-/* lodge-init does not call it dropped what its reader, the engine, had seen. */
+/* lodge-init does not report output as dropped that its reader, the engine, had read. */
 static bool has_dropped(const struct exec_record *c)
 {
 	return !exec_record_is_held(c) && (guest_exec_start_offset(c->exec, GUEST_EXEC_OUT) > 0 ||
@@ -334,6 +330,14 @@ void exec_record_end(struct exec_record *c, enum exec_state state)
 		queue_write(c);
 }
 
+void exec_record_exited(struct exec_record *c)
+{
+	const struct guest_exec_result *r = guest_exec_result(c->exec);
+
+	c->result = *r;
+	exec_record_end(c, r->signal || (r->hits & AGENT_HIT_TIME) ? EXEC_KILLED : EXEC_EXITED);
+}
+
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
 static void on_started(struct guest_exec *x, void *arg)
@@ -356,8 +360,8 @@ static void on_output(struct guest_exec *x, void *arg)
 	notify_handles(c);
 }
 
-/* The next command like this one finds a shell already started. */
-static void request_spare_shell(struct exec_record *c)
+/* A started shell waits for the next command like this one. */
+static void request_spare_shell(struct exec_record *c, const struct guest_exec_result *r)
 {
 	struct machine *v = c->machine;
 	struct guest_exec_spec like = { .env = (const char *const *)v->spec.env,
@@ -366,15 +370,15 @@ static void request_spare_shell(struct exec_record *c)
 					.merge = c->merge };
 	struct err ignored;
 
-	if (!v->spare_shell && c->plain && !c->result.signal)
-		v->spare_shell = guest_exec_set_spare_shell_async(v->conn, &like, &ignored) == 0;
+	if (!v->spare_shell && c->plain && !r->signal)
+		v->spare_shell = guest_exec_set_spare_shell(v->conn, &like, &ignored) == 0;
 }
 
 static void fail_start(struct exec_record *c, const struct err *why)
 {
 	c->start_failed = true;
 	c->start_error = *why;
-	/* as a shell says it of what it cannot start */
+	/* the exit codes of a shell for commands that it cannot start */
 	c->result = (struct guest_exec_result){ .code = why->sys == ENOENT ? 127 : 126 };
 	exec_record_end(c, EXEC_EXITED);
 }
@@ -391,11 +395,8 @@ static void on_end(struct guest_exec *x, void *arg)
 	if (c->ended)
 		return;
 	if (guest_exec_state(x) == GUEST_EXEC_EXITED) {
-		c->result = *guest_exec_result(x);
-		request_spare_shell(c);
-		exec_record_end(c, c->result.signal || (c->result.hits & AGENT_HIT_TIME)
-					   ? EXEC_KILLED
-					   : EXEC_EXITED);
+		request_spare_shell(c, guest_exec_result(x));
+		exec_record_exited(c);
 	} else if (is_cut_off(x)) {
 		/* The sandbox is dead, or this engine detaches from it; the caller, which knows,
 		 * calls exec_end_all() or exec_detach_all(). */
@@ -436,7 +437,7 @@ void exec_end_all(struct machine *v)
 	}
 }
 
-static void leave(struct exec_handle *own)
+static void detach(struct exec_handle *own)
 {
 	struct exec_record *c = own->record;
 
@@ -447,7 +448,7 @@ static void leave(struct exec_handle *own)
 	drop_handle(own, true);
 }
 
-/* What ended and is not written down is still known to lodge-init. */
+/* Execs that ended and are not recorded stay known to lodge-init. */
 void exec_detach_all(struct machine *v)
 {
 	struct engine *e = v->engine;
@@ -471,53 +472,47 @@ void exec_detach_all(struct machine *v)
 		struct exec_handle *x = list;
 
 		list = x->next;
-		leave(x);
+		detach(x);
 	}
 }
 
-/* Each once: what the store refuses now it may take later. */
-static void write_all(struct engine *e, bool wait)
+void exec_write_ended(struct engine *e, bool wait)
 {
 	unsigned round;
-	struct exec_handle *own;
 
-	pthread_mutex_lock(&e->workers.mutex);
+	MUTEX_GUARD(&e->workers.mutex);
 	round = ++e->exec_writes.round;
 	for (;;) {
-		own = take_unwritten(e, round);
-		if (!own && wait && is_any_writing(e)) { /* others are at it */
+		struct exec_handle *own = take_unwritten(e, round);
+
+		if (own) {
+			pthread_mutex_unlock(&e->workers.mutex);
+			record_end(e, own);
+			pthread_mutex_lock(&e->workers.mutex);
+		} else if (wait && is_any_writing(e)) { /* another thread records it */
 			pthread_cond_wait(&e->workers.done, &e->workers.mutex);
-			continue;
+		} else {
+			return;
 		}
-		if (!own)
-			break;
-		pthread_mutex_unlock(&e->workers.mutex);
-		record_end(e, own);
-		pthread_mutex_lock(&e->workers.mutex);
 	}
-	pthread_mutex_unlock(&e->workers.mutex);
-}
-
-void exec_flush_ended(struct engine *e)
-{
-	write_all(e, true);
-}
-
-void exec_retry_writes(struct engine *e)
-{
-	write_all(e, false);
 }
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
 
-static struct exec_record *find_in(struct exec_handle *list, const char *id)
+/* With a reference for a new handle. */
+static struct exec_record *ref_in(struct exec_handle **list, pthread_mutex_t *mutex, const char *id)
 {
-	while (list && strcmp(list->record->rec.id, id) != 0)
-		list = list->next;
-	return list ? list->record : NULL;
+	MUTEX_GUARD(mutex);
+	for (struct exec_handle *x = *list; x; x = x->next) {
+		if (strcmp(x->record->rec.id, id) != 0)
+			continue;
+		atomic_fetch_add(&x->record->refs, 1);
+		return x->record;
+	}
+	return NULL;
 }
 
-/* One that ends between the two places is found in the second. */
+/* An exec that ends between the two lookups is found by the second. */
 struct exec_handle *exec_record_find(struct engine *e, struct machine *v, const char *id)
 {
 	struct exec_handle *x = calloc(1, sizeof(*x));
@@ -525,26 +520,15 @@ struct exec_handle *exec_record_find(struct engine *e, struct machine *v, const 
 
 	if (!x)
 		return NULL;
-	if (v) {
-		pthread_mutex_lock(&v->mutex);
-		c = find_in(v->execs, id);
-		if (c)
-			atomic_fetch_add(&c->refs, 1);
-		pthread_mutex_unlock(&v->mutex);
-	}
-	if (!c) {
-		pthread_mutex_lock(&e->workers.mutex);
-		c = find_in(e->exec_writes.unwritten, id);
-		if (c)
-			atomic_fetch_add(&c->refs, 1);
-		pthread_mutex_unlock(&e->workers.mutex);
-	}
+	if (v)
+		c = ref_in(&v->execs, &v->mutex, id);
+	if (!c)
+		c = ref_in(&e->exec_writes.unwritten, &e->workers.mutex, id);
 	if (!c) {
 		free(x);
 		return NULL;
 	}
-	exec_record_lock(c);
+	EXEC_RECORD_GUARD(c);
 	attach_handle(x, c);
-	exec_record_unlock(c);
 	return x;
 }

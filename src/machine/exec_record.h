@@ -76,19 +76,26 @@ extern const struct guest_exec_ops exec_record_ops;
 struct exec_record *exec_record_new(struct engine *e, struct machine *v, struct store_exec *rec,
 				    struct err *err);
 struct exec_handle *exec_record_add_handle(struct exec_record *c); /* NULL: no memory */
-void exec_record_lock(struct exec_record *c);
+struct exec_record *exec_record_lock(struct exec_record *c);
 void exec_record_unlock(struct exec_record *c);
+DEFINE_AUTO(struct exec_record *, exec_record_unlock);
+/* Holds machine.mutex, if there is a machine, until the end of the scope. */
+#define EXEC_RECORD_GUARD(c)                                                                       \
+	auto_call(exec_record_unlock) struct exec_record *guard_ __attribute__((unused)) =         \
+		exec_record_lock(c)
 
-/* With machine.mutex: it has been begun (c->exec) and is one of v->runs now. */
+/* With machine.mutex: it has begun (c->exec) and is added to machine.execs. */
 void exec_record_link(struct exec_record *c);
-/* With machine.mutex: it got its row, or did not; from then on its end can be written down. */
+/* With machine.mutex: it got its row, or did not; from then on its end can be recorded. */
 void exec_record_set_row(struct exec_record *c, enum exec_row row);
 /* With machine.mutex: its exec has ended, or ends with its sandbox. */
 void exec_record_end(struct exec_record *c, enum exec_state state);
-/* With machine.mutex: lets the log go on as far as the slowest of those it waits for has read. */
+/* The same with the result that lodge-init reported. */
+void exec_record_exited(struct exec_record *c);
+/* With machine.mutex: frees the log up to the offset that the slowest of its readers reached. */
 int exec_record_consumed(struct exec_record *c, struct err *err);
-/* A new handle on the one of this id that is in memory: of v (may be NULL), or not written down
- * yet. NULL: there is none. */
+/* A new handle on the exec with this id if it is in memory: of v (may be NULL), or not recorded
+ * yet. NULL: none. */
 struct exec_handle *exec_record_find(struct engine *e, struct machine *v, const char *id);
 
 /* The sandbox is gone: ends every exec that has not ended. With machine.mutex. */
@@ -96,9 +103,8 @@ void exec_end_all(struct machine *v);
 /* The engine closes and the execs keep running: drops the handles and records nothing. With
  * machine.mutex, or before another thread knows the machine. */
 void exec_detach_all(struct machine *v);
-/* Writes down what ended and is not written yet; waits for it. */
-void exec_flush_ended(struct engine *e);
-/* Tries again to record those that could not be; does not wait for other threads. */
-void exec_retry_writes(struct engine *e);
+/* Tries once to record each exec that ended and is not recorded yet. `wait`: also until other
+ * threads have recorded theirs. */
+void exec_write_ended(struct engine *e, bool wait);
 
 #endif

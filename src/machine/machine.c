@@ -2,21 +2,18 @@
 /* The sandbox of an active session: one connection for execs, which the pump reads, and side
  * connections for files. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/epoll.h>
 
 #include "base/clock.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
-#include "engine/internal.h"
 #include "machine/exec_adopt.h"
 #include "machine/exec_record.h"
 #include "machine/machine.h"
 #include "machine/machine_pump.h"
-#include <sys/epoll.h>
 
 static void machine_free(struct machine *v)
 {
@@ -33,7 +30,6 @@ static void machine_free(struct machine *v)
 static struct machine *machine_alloc(struct engine *e, const struct store_session *rec)
 {
 	struct machine *v = calloc(1, sizeof(*v));
-	pthread_condattr_t attr;
 
 	if (!v)
 		return NULL;
@@ -46,10 +42,7 @@ static struct machine *machine_alloc(struct engine *e, const struct store_sessio
 	template_init(&v->spec);
 	pthread_mutex_init(&v->mutex, NULL);
 	pthread_mutex_init(&v->files_mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&v->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	cond_init(&v->changed);
 	return v;
 }
 
@@ -81,9 +74,8 @@ int machine_new(struct engine *e, const struct store_session *rec, struct templa
 
 struct machine *machine_ref(struct machine *v)
 {
-	pthread_mutex_lock(&v->mutex);
+	MUTEX_GUARD(&v->mutex);
 	v->refs++;
-	pthread_mutex_unlock(&v->mutex);
 	return v;
 }
 
@@ -100,9 +92,15 @@ void machine_unref(struct machine *v)
 		machine_free(v);
 }
 
-static void disconnect(struct machine *v)
+/* `end` is for its execs. Drops the caller's reference. */
+static void disconnect(struct machine *v, void (*end)(struct machine *v))
 {
+	if (!v)
+		return;
+	machine_pump_remove(v->engine, v);
+	pthread_mutex_lock(&v->mutex);
 	v->gone = true;
+	end(v);
 	sandbox_free(v->conn);
 	v->conn = NULL;
 	while (v->nidle_conns > 0) {
@@ -110,65 +108,40 @@ static void disconnect(struct machine *v)
 		v->nopen_conns--;
 	}
 	pthread_cond_broadcast(&v->changed);
+	pthread_mutex_unlock(&v->mutex);
+	machine_unref(v);
 }
 
 void machine_close(struct machine *v)
 {
-	if (!v)
-		return;
-	machine_pump_remove(v->engine, v);
-	pthread_mutex_lock(&v->mutex);
-	v->gone = true;
-	exec_end_all(v);
-	disconnect(v);
-	pthread_mutex_unlock(&v->mutex);
-	machine_unref(v);
+	disconnect(v, exec_end_all);
 }
 
 void machine_detach(struct machine *v)
 {
-	if (!v)
-		return;
-	machine_pump_remove(v->engine, v);
-	pthread_mutex_lock(&v->mutex);
-	exec_detach_all(v);
-	disconnect(v);
-	pthread_mutex_unlock(&v->mutex);
-	machine_unref(v);
+	disconnect(v, exec_detach_all);
 }
 
 bool machine_is_gone(struct machine *v)
 {
-	bool gone;
-
-	pthread_mutex_lock(&v->mutex);
-	gone = v->gone;
-	pthread_mutex_unlock(&v->mutex);
-	return gone;
+	MUTEX_GUARD(&v->mutex);
+	return v->gone;
 }
 
 bool machine_wait_idle(struct machine *v, int64_t wait_ms)
 {
-	struct timespec until = clock_deadline(CLOCK_MONOTONIC, wait_ms);
-	bool quiet;
+	int64_t until = clock_mono_ms() + wait_ms;
 
-	pthread_mutex_lock(&v->mutex);
-	while (v->nside_conns > 0 && !v->gone &&
-	       pthread_cond_timedwait(&v->changed, &v->mutex, &until) == 0)
+	MUTEX_GUARD(&v->mutex);
+	while (v->nside_conns > 0 && !v->gone && cond_wait_until(&v->changed, &v->mutex, until))
 		continue;
-	quiet = v->nside_conns == 0 || v->gone;
-	pthread_mutex_unlock(&v->mutex);
-	return quiet;
+	return v->nside_conns == 0 || v->gone;
 }
 
 unsigned machine_count_users(struct machine *v)
 {
-	unsigned n;
-
-	pthread_mutex_lock(&v->mutex);
-	n = v->nexecs + v->nside_conns - v->nreadonly_conns + v->nstreams;
-	pthread_mutex_unlock(&v->mutex);
-	return n;
+	MUTEX_GUARD(&v->mutex);
+	return v->nexecs + v->nside_conns - v->nreadonly_conns + v->nstreams;
 }
 
 void machine_update_poll(struct machine *v)

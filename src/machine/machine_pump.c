@@ -10,8 +10,6 @@
 
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
-#include "engine/internal.h"
-#include "machine/machine.h"
 #include "machine/machine_pump.h"
 
 enum { BATCH = 64 };
@@ -69,12 +67,8 @@ static void *pump(void *arg)
 				(void)!read(e->pump.wake_fd, &count, sizeof(count));
 		}
 		drop_removed(e);
-		pthread_mutex_lock(&e->mutex);
-		if (e->pump.stopping) {
-			pthread_mutex_unlock(&e->mutex);
+		if (e->pump.stopping)
 			return NULL;
-		}
-		pthread_mutex_unlock(&e->mutex);
 	}
 }
 
@@ -103,9 +97,7 @@ static void wake_pump(struct engine *e)
 void machine_pump_stop(struct engine *e)
 {
 	if (e->pump.running) {
-		pthread_mutex_lock(&e->mutex);
 		e->pump.stopping = true;
-		pthread_mutex_unlock(&e->mutex);
 		wake_pump(e);
 		pthread_join(e->pump.thread, NULL);
 		drop_removed(e);
@@ -119,20 +111,14 @@ void machine_pump_stop(struct engine *e)
 int machine_pump_add(struct engine *e, struct machine *v, struct err *err)
 {
 	struct epoll_event ev = { .data.ptr = v };
-	int r;
 
-	(void)machine_ref(v);
-	pthread_mutex_lock(&v->mutex); /* adoption may have handed ended execs to a worker */
+	MUTEX_GUARD(&v->mutex); /* adoption may have handed ended execs to a worker */
 	v->events = agent_events(sandbox_agent(v->conn));
 	ev.events = machine_pump_events(v->events);
-	r = epoll_ctl(e->pump.epoll_fd, EPOLL_CTL_ADD, agent_fd(sandbox_agent(v->conn)), &ev) < 0
-		    ? errno
-		    : 0;
-	pthread_mutex_unlock(&v->mutex);
-	if (r == 0)
-		return 0;
-	machine_unref(v);
-	return err_sys(err, r, "epoll");
+	if (epoll_ctl(e->pump.epoll_fd, EPOLL_CTL_ADD, agent_fd(sandbox_agent(v->conn)), &ev) < 0)
+		return err_sys(err, errno, "epoll");
+	v->refs++;
+	return 0;
 }
 
 void machine_pump_remove(struct engine *e, struct machine *v)
@@ -142,9 +128,8 @@ void machine_pump_remove(struct engine *e, struct machine *v)
 		(void)epoll_ctl(e->pump.epoll_fd, EPOLL_CTL_DEL, agent_fd(sandbox_agent(v->conn)),
 				NULL);
 	pthread_mutex_unlock(&v->mutex);
-	pthread_mutex_lock(&e->mutex);
+	MUTEX_GUARD(&e->mutex);
 	v->next_removed = e->pump.removed;
 	e->pump.removed = v;
-	pthread_mutex_unlock(&e->mutex);
 	wake_pump(e);
 }

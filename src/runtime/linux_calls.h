@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <linux/sched.h>
-#include <signal.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/fd_message.h"
 
@@ -17,8 +16,7 @@ enum {
 	QUEUE_MAX = 64, /* messages queued while the socket is full */
 	REPLY_MAX = 16 * 1024, /* the largest valid reply is a PROC with 4 kB of argv */
 	PARTS_MAX = 8,
-	BATCH_MAX =
-		64, /* messages per dispatch, so that a flooding guest does not starve the others */
+	BATCH_MAX = 64, /* messages per dispatch: a flooding guest does not starve the others */
 };
 
 struct pending {
@@ -95,10 +93,10 @@ static void drop_queue(struct agent *a)
 }
 
 /* Calls every callback once with the error. None is called again afterwards. */
-static int end_connection(struct agent *a, const struct err *why, struct err *err)
+static int end_connection(struct agent *a, const char *why, const char *detail, struct err *err)
 {
 	if (!a->closed.code)
-		a->closed = *why;
+		err_set(&a->closed, ERR_UNAVAILABLE, "%s%s", why, detail);
 	shutdown(a->fd, SHUT_RDWR);
 	drop_queue(a);
 	while (a->pending) {
@@ -124,12 +122,11 @@ static int end_connection(struct agent *a, const struct err *why, struct err *er
 
 void agent_free(struct agent *a)
 {
-	struct err why, ignored;
+	struct err ignored;
 
 	if (!a)
 		return;
-	err_set(&why, ERR_UNAVAILABLE, "connection to the sandbox was closed");
-	end_connection(a, &why, &ignored);
+	end_connection(a, "connection to the sandbox was closed", "", &ignored);
 	close(a->fd);
 	free(a);
 }
@@ -231,13 +228,11 @@ static int send_or_queue(struct agent *a, const struct iovec *iov, size_t niov, 
 	if (r == -EAGAIN)
 		return enqueue(a, iov, niov, fds, nfds, err);
 	if (r == -EPIPE || r == -ECONNRESET) {
-		err_set(err, ERR_UNAVAILABLE, "sandbox is gone: connection lost");
+		err_set(err, ERR_UNAVAILABLE, AGENT_LOST);
 		err->sys = EPIPE;
 		return -1;
 	}
-	if (r < 0)
-		return err_sys(err, -r, "message to the sandbox");
-	return 0;
+	return r < 0 ? err_sys(err, -r, "message to the sandbox") : 0;
 }
 
 static int flush_queue(struct agent *a)
@@ -325,22 +320,30 @@ int agent_send(struct agent *a, enum agent_type type, const struct agent_part *p
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-static struct pending *find_pending(struct agent *a, uint32_t req, bool take)
+/* The pointer to the request, or to NULL. */
+static struct pending **find_pending(struct agent *a, uint32_t req)
 {
-	for (struct pending **at = &a->pending; *at; at = &(*at)->next) {
-		struct pending *p = *at;
+	struct pending **at = &a->pending;
 
-		if (p->req != req)
-			continue;
-		if (take) {
-			*at = p->next;
-			if (!*at)
-				a->pending_tail = at;
-			a->npending--;
-		}
-		return p;
-	}
-	return NULL;
+	while (*at && (*at)->req != req)
+		at = &(*at)->next;
+	return at;
+}
+
+static void remove_pending(struct agent *a, struct pending **at)
+{
+	struct pending *p = *at;
+
+	*at = p->next;
+	if (!*at)
+		a->pending_tail = at;
+	a->npending--;
+	free(p);
+}
+
+int agent_protocol_error(struct err *err, const char *problem)
+{
+	return err_set(err, ERR_UNAVAILABLE, "protocol error from sandbox: %s", problem);
 }
 
 void agent_clean_text(char *text)
@@ -366,29 +369,21 @@ static void read_error(const void *msg, size_t len, struct err *err)
 static const char *handle_reply(struct agent *a, const struct agent_hdr *hdr, const void *msg,
 				size_t len, int *fds)
 {
-	/* A listing ends with OK or ERROR. */
-	struct pending *p = find_pending(a, hdr->req, hdr->type != AGENT_PROC);
-	struct err refused = { 0 };
+	struct pending **at = find_pending(a, hdr->req), p;
+	struct err refused;
 
-	if (!p)
+	if (!*at)
 		return "reply to an unknown request";
-	if (hdr->type == AGENT_PROC && p->type != AGENT_LIST)
-		p = find_pending(a, hdr->req, true);
+	p = **at;
+	/* A listing ends with OK or ERROR. */
+	if (hdr->type != AGENT_PROC || p.type != AGENT_LIST)
+		remove_pending(a, at);
 	if (hdr->type == AGENT_ERROR)
 		read_error(msg, len, &refused);
-	if (p->fn) {
-		agent_fn *fn = p->fn;
-		void *arg = p->arg;
-
-		if (hdr->type != AGENT_PROC || p->type != AGENT_LIST)
-			free(p);
-		if (refused.code)
-			fn(arg, NULL, 0, NULL, &refused);
-		else
-			fn(arg, msg, len, fds, NULL);
-	} else if (hdr->type != AGENT_PROC || p->type != AGENT_LIST) {
-		free(p);
-	}
+	if (p.fn && hdr->type == AGENT_ERROR)
+		p.fn(p.arg, NULL, 0, NULL, &refused);
+	else if (p.fn)
+		p.fn(p.arg, msg, len, fds, NULL);
 	return NULL;
 }
 
@@ -398,15 +393,14 @@ static const char *handle_event(struct agent *a, const struct agent_hdr *hdr, co
 
 	if (hdr->type != AGENT_OUTPUT && hdr->type != AGENT_EXIT)
 		return "not an event type";
-	memcpy(&ref, (const char *)msg + sizeof(*hdr),
-	       sizeof(ref)); /* both structs start with it */
-	for (struct listener *l = a->listeners; l; l = l->next) {
+	/* both structs start with it */
+	memcpy(&ref, (const char *)msg + sizeof(*hdr), sizeof(ref));
+	for (struct listener *l = a->listeners; l; l = l->next)
 		if (l->exec == ref.exec) {
 			l->fn(l->arg, msg, NULL);
-			return NULL;
+			break;
 		}
-	}
-	return NULL; /* its handle was freed */
+	return NULL; /* not found: its handle was freed */
 }
 
 static bool is_file_or_dir(int fd)
@@ -467,30 +461,20 @@ static int receive_one(struct agent *a, struct err *err)
 	size_t nfds = 0;
 	int n = fd_message_recv(a->fd, buf, sizeof(buf), fds, AGENT_REPLY_FDS, &nfds);
 	const char *problem;
-	struct err why;
 
 	if (n == -EAGAIN)
 		return 0;
-	if (n == 0 || n == -ECONNRESET) {
-		err_set(&why, ERR_UNAVAILABLE, "sandbox is gone: connection lost");
-		return end_connection(a, &why, err);
-	}
+	if (n == 0 || n == -ECONNRESET)
+		return end_connection(a, AGENT_LOST, "", err);
 	problem = n < 0 ? "message too long, or too many descriptors"
 			: handle_message(a, buf, (size_t)n, fds, nfds);
-	for (size_t i = 0; i < nfds; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-	}
-	if (problem) {
-		err_set(&why, ERR_UNAVAILABLE, "protocol error from sandbox: %s", problem);
-		return end_connection(a, &why, err);
-	}
-	return 1;
+	for (size_t i = 0; i < nfds; i++)
+		close_autop(&fds[i]);
+	return problem ? end_connection(a, "protocol error from sandbox: ", problem, err) : 1;
 }
 
 int agent_dispatch(struct agent *a, struct err *err)
 {
-	struct err why;
 	int r = 1;
 
 	if (a->closed.code) {
@@ -502,10 +486,8 @@ int agent_dispatch(struct agent *a, struct err *err)
 	if (r < 0)
 		return -1;
 	/* After reading, so that the last messages of a closed peer are not lost. */
-	if (!a->closed.code && flush_queue(a) < 0) {
-		err_set(&why, ERR_UNAVAILABLE, "sandbox is gone: connection lost");
-		return end_connection(a, &why, err);
-	}
+	if (!a->closed.code && flush_queue(a) < 0)
+		return end_connection(a, AGENT_LOST, "", err);
 	return 0;
 }
 

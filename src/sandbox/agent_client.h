@@ -6,10 +6,6 @@
 #ifndef LODGE_SANDBOX_AGENT_CLIENT_H
 #define LODGE_SANDBOX_AGENT_CLIENT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/auto.h"
 #include "base/err.h"
 #include "wire/agent_proto.h"
@@ -65,11 +61,14 @@ static inline uint64_t agent_side_base(uint32_t random)
 int agent_listen(struct agent *a, uint64_t exec, agent_event_fn *fn, void *arg, struct err *err);
 void agent_unlisten(struct agent *a, uint64_t exec);
 
-/* How long agent_call() waits for each reply before ERR_TIMEOUT. < 0, the default: without limit.
- */
+/* How long agent_call() waits for each reply before ERR_TIMEOUT. < 0, the default: no limit. */
 void agent_set_timeout(struct agent *a, int ms);
 int agent_timeout(const struct agent *a);
 
+/* The message when lodge-init closed the connection. */
+#define AGENT_LOST "sandbox is gone: connection lost"
+/* ERR_UNAVAILABLE for a message that lodge-init should not have sent. */
+int agent_protocol_error(struct err *err, const char *problem);
 /* Replaces control characters: text from a sandbox may be shown on a terminal. */
 void agent_clean_text(char *text);
 

@@ -4,10 +4,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
-#include "sandbox/agent_client.h"
 
 int agent_step(struct agent *a, int timeout_ms, struct err *err)
 {
@@ -52,8 +50,7 @@ static void on_reply(void *arg, const void *msg, size_t len, int *fds, const str
 	}
 	memcpy(&hdr, msg, sizeof(hdr));
 	if (hdr.type != c->expected) {
-		err_set(&c->err, ERR_UNAVAILABLE,
-			"protocol error from sandbox: unexpected reply type");
+		agent_protocol_error(&c->err, "unexpected reply type");
 		return;
 	}
 	c->reply.msg = malloc(len);
@@ -91,8 +88,7 @@ int agent_call(struct agent *a, enum agent_type type, const struct agent_part *p
 
 void agent_reply_fini(struct agent_reply *ans)
 {
-	if (ans->fd >= 0)
-		close(ans->fd);
+	close_autop(&ans->fd);
 	free(ans->msg);
 	*ans = (struct agent_reply){ .fd = -1 };
 }
@@ -133,8 +129,7 @@ static void on_listed(void *arg, const void *msg, size_t len, int *fds, const st
 	struct listing *l = arg;
 	struct agent_hdr hdr;
 
-	(void)len;
-	(void)fds;
+	(void)len, (void)fds;
 	if (!msg) {
 		l->err = *err;
 		l->done = true;
@@ -146,33 +141,27 @@ static void on_listed(void *arg, const void *msg, size_t len, int *fds, const st
 		return;
 	}
 	if (hdr.type != AGENT_OK)
-		err_set(&l->err, ERR_UNAVAILABLE,
-			"protocol error from sandbox: unexpected reply type");
+		agent_protocol_error(&l->err, "unexpected reply type");
 	l->done = true;
 }
 
 int agent_list(struct agent *a, agent_proc_fn *fn, void *arg, struct err *err)
 {
 	auto_free struct listing *l = calloc(1, sizeof(*l));
+	int r;
 
 	if (!l)
 		return err_sys(err, ENOMEM, "list of commands");
 	if (agent_send(a, AGENT_LIST, NULL, 0, NULL, 0, on_listed, l, err) < 0)
 		return -1;
-	if (agent_wait(a, &l->done, LIST_MS, err) < 0) {
-		agent_cancel(a, l);
-		return -1;
-	}
-	if (l->err.code) {
+	r = agent_wait(a, &l->done, LIST_MS, err);
+	if (r < 0 || l->err.code) {
 		agent_cancel(a, l); /* more replies may follow */
-		*err = l->err;
+		if (r == 0)
+			*err = l->err;
 		return -1;
 	}
-	for (size_t i = 0; i < l->count; i++) {
-		int r = fn(arg, &l->procs[i]);
-
-		if (r)
-			return r;
-	}
-	return 0;
+	for (size_t i = 0; i < l->count && r == 0; i++)
+		r = fn(arg, &l->procs[i]);
+	return r;
 }

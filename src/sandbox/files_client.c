@@ -12,14 +12,14 @@
 #include "sandbox/agent_sync.h"
 
 struct file_request {
-	enum agent_type type, expected;
+	enum agent_type type;
 	unsigned flags;
 	mode_t mode;
 	const char *user, *path, *path2;
 };
 
-static int call_file_request(struct sandbox *sb, const struct file_request *q,
-			     struct agent_reply *ret, struct err *err)
+static int call_file(struct sandbox *sb, const struct file_request *q, enum agent_type expected,
+		     struct agent_reply *ret, struct err *err)
 {
 	struct agent_file m = { .flags = q->flags, .mode = q->mode & 07777 };
 	const char *user = q->user ? q->user : "";
@@ -34,36 +34,17 @@ static int call_file_request(struct sandbox *sb, const struct file_request *q,
 	    (q->path2 && (!q->path2[0] || strlen(q->path2) >= AGENT_PATH_MAX)))
 		return err_set(err, ERR_INVALID, "path must be 1 to %d bytes long",
 			       AGENT_PATH_MAX - 1);
-	return agent_call(sandbox_agent(sb), q->type, parts, q->path2 ? 4 : 3, NULL, 0, q->expected,
+	return agent_call(sandbox_agent(sb), q->type, parts, q->path2 ? 4 : 3, NULL, 0, expected,
 			  ret, err);
-}
-
-static int call_file_op(struct sandbox *sb, struct file_request q, struct err *err)
-{
-	q.expected = AGENT_OK;
-	return call_file_request(sb, &q, NULL, err);
-}
-
-static uint64_t get_token(const struct agent_reply *ans)
-{
-	struct agent_token t;
-
-	memcpy(&t, (const char *)ans->msg + sizeof(struct agent_hdr), sizeof(t));
-	return t.token;
 }
 
 int files_open(struct sandbox *sb, const char *user, const char *path, unsigned flags, mode_t mode,
 	       int *ret_fd, struct err *err)
 {
+	struct file_request q = { AGENT_OPEN, flags, mode, user, path };
 	struct agent_reply ans;
-	struct file_request q = { .type = AGENT_OPEN,
-				  .expected = AGENT_FD,
-				  .flags = flags,
-				  .mode = mode,
-				  .user = user,
-				  .path = path };
 
-	if (call_file_request(sb, &q, &ans, err) < 0)
+	if (call_file(sb, &q, AGENT_FD, &ans, err) < 0)
 		return -1;
 	*ret_fd = steal_fd(&ans.fd);
 	agent_reply_fini(&ans);
@@ -138,7 +119,7 @@ int files_append(struct sandbox *sb, const char *user, const char *path, const v
 
 struct files_put {
 	struct agent *agent; /* borrowed */
-	uint64_t token;
+	struct agent_token token;
 	int fd;
 	bool done;
 };
@@ -146,27 +127,20 @@ struct files_put {
 int files_put_new(struct sandbox *sb, const char *user, const char *path, unsigned flags,
 		  mode_t mode, struct files_put **ret, struct err *err)
 {
-	struct files_put *p;
+	struct file_request q = { AGENT_TEMP, flags & (AGENT_PARENTS | AGENT_NOREPLACE), mode, user,
+				  path };
+	auto_free struct files_put *p = calloc(1, sizeof(*p));
 	struct agent_reply ans;
-	struct file_request q = { .type = AGENT_TEMP,
-				  .expected = AGENT_FD,
-				  .flags = flags & (AGENT_PARENTS | AGENT_NOREPLACE),
-				  .mode = mode,
-				  .user = user,
-				  .path = path };
 
-	p = calloc(1, sizeof(*p));
 	if (!p)
 		return err_sys(err, ENOMEM, "%s", path);
-	if (call_file_request(sb, &q, &ans, err) < 0) {
-		free(p);
+	if (call_file(sb, &q, AGENT_FD, &ans, err) < 0)
 		return -1;
-	}
 	p->agent = sandbox_agent(sb);
-	p->token = get_token(&ans);
+	memcpy(&p->token, (const char *)ans.msg + sizeof(struct agent_hdr), sizeof(p->token));
 	p->fd = steal_fd(&ans.fd);
 	agent_reply_fini(&ans);
-	*ret = p;
+	*ret = steal_ptr(&p);
 	return 0;
 }
 
@@ -177,19 +151,16 @@ int files_put_fd(const struct files_put *p)
 
 static int end_put(struct files_put *p, enum agent_type type, struct err *err)
 {
-	struct agent_token t = { .token = p->token };
+	struct agent_part part = { &p->token, sizeof(p->token) };
 
 	p->done = true;
-	return agent_call(p->agent, type, (struct agent_part[]){ { &t, sizeof(t) } }, 1, NULL, 0,
-			  AGENT_OK, NULL, err);
+	return agent_call(p->agent, type, &part, 1, NULL, 0, AGENT_OK, NULL, err);
 }
 
 /* Close first: executing a file that is open for writing fails with ETXTBSY. */
 int files_put_commit(struct files_put *p, struct err *err)
 {
-	if (p->fd >= 0)
-		close(p->fd);
-	p->fd = -1;
+	close_fd(&p->fd);
 	return end_put(p, AGENT_COMMIT, err);
 }
 
@@ -201,8 +172,7 @@ void files_put_free(struct files_put *p)
 		return;
 	if (!p->done)
 		end_put(p, AGENT_ABORT, &ignored);
-	if (p->fd >= 0)
-		close(p->fd);
+	close_autop(&p->fd);
 	free(p);
 }
 
@@ -222,28 +192,21 @@ int files_write(struct sandbox *sb, const char *user, const char *path, const vo
 int files_stat(struct sandbox *sb, const char *user, const char *path, bool follow,
 	       struct files_stat *ret, struct err *err)
 {
+	struct file_request q = { AGENT_STAT, follow ? 0 : AGENT_NOFOLLOW, 0, user, path };
+	auto_fini(agent_reply_fini) struct agent_reply ans = { .fd = -1 };
 	struct files_stat out = { 0 };
-	struct agent_reply ans;
-	struct file_request q = { .type = AGENT_STAT,
-				  .expected = AGENT_STATR,
-				  .flags = follow ? 0 : AGENT_NOFOLLOW,
-				  .user = user,
-				  .path = path };
 	const char *body;
 
-	if (call_file_request(sb, &q, &ans, err) < 0)
+	if (call_file(sb, &q, AGENT_STATR, &ans, err) < 0)
 		return -1;
 	body = (const char *)ans.msg + sizeof(struct agent_hdr);
 	memcpy(&out.st, body, sizeof(out.st)); /* target_len was checked against the message */
 	if (S_ISLNK(out.st.mode)) {
 		out.target = calloc(1, (size_t)out.st.target_len + 1);
-		if (!out.target) {
-			agent_reply_fini(&ans);
+		if (!out.target)
 			return err_sys(err, ENOMEM, "%s", path);
-		}
 		memcpy(out.target, body + sizeof(out.st), out.st.target_len);
 	}
-	agent_reply_fini(&ans);
 	*ret = out;
 	return 0;
 }
@@ -251,50 +214,40 @@ int files_stat(struct sandbox *sb, const char *user, const char *path, bool foll
 int files_mkdir(struct sandbox *sb, const char *user, const char *path, bool parents, mode_t mode,
 		struct err *err)
 {
-	return call_file_op(sb,
-			    (struct file_request){ .type = AGENT_MKDIR,
-						   .flags = parents ? AGENT_PARENTS : 0,
-						   .mode = mode,
-						   .user = user,
-						   .path = path },
-			    err);
+	struct file_request q = { AGENT_MKDIR, parents ? AGENT_PARENTS : 0, mode, user, path };
+
+	return call_file(sb, &q, AGENT_OK, NULL, err);
 }
 
 int files_rename(struct sandbox *sb, const char *user, const char *from, const char *to,
 		 bool replace, struct err *err)
 {
-	return call_file_op(sb,
-			    (struct file_request){ .type = AGENT_RENAME,
-						   .flags = replace ? 0 : AGENT_NOREPLACE,
-						   .user = user,
-						   .path = from,
-						   .path2 = to },
-			    err);
+	struct file_request q = { AGENT_RENAME, replace ? 0 : AGENT_NOREPLACE, 0, user, from, to };
+
+	return call_file(sb, &q, AGENT_OK, NULL, err);
 }
 
 int files_remove(struct sandbox *sb, const char *user, const char *path, struct err *err)
 {
-	return call_file_op(
-		sb, (struct file_request){ .type = AGENT_REMOVE, .user = user, .path = path }, err);
+	struct file_request q = { AGENT_REMOVE, 0, 0, user, path };
+
+	return call_file(sb, &q, AGENT_OK, NULL, err);
 }
 
 int files_symlink(struct sandbox *sb, const char *user, const char *target, const char *path,
 		  struct err *err)
 {
-	return call_file_op(
-		sb,
-		(struct file_request){
-			.type = AGENT_SYMLINK, .user = user, .path = target, .path2 = path },
-		err);
+	struct file_request q = { AGENT_SYMLINK, 0, 0, user, target, path };
+
+	return call_file(sb, &q, AGENT_OK, NULL, err);
 }
 
 int files_chmod(struct sandbox *sb, const char *user, const char *path, mode_t mode,
 		struct err *err)
 {
-	return call_file_op(sb,
-			    (struct file_request){
-				    .type = AGENT_CHMOD, .mode = mode, .user = user, .path = path },
-			    err);
+	struct file_request q = { AGENT_CHMOD, 0, mode, user, path };
+
+	return call_file(sb, &q, AGENT_OK, NULL, err);
 }
 
 bool files_is_unfinished(const char *path)

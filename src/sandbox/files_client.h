@@ -5,9 +5,6 @@
 #ifndef LODGE_SANDBOX_FILES_CLIENT_H
 #define LODGE_SANDBOX_FILES_CLIENT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/auto.h"

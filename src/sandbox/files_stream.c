@@ -41,9 +41,8 @@ int files_job_check(struct guest_exec *job, const char *what, struct err *err)
 
 	if (guest_exec_state(job) == GUEST_EXEC_FAILED ||
 	    (why->code && (r->code || r->job_errno))) {
-		if (why->sys && why->code == ERR_INTERNAL)
-			err_sys(err, why->sys, "%s",
-				what); /* sets the code that belongs to the errno */
+		if (why->sys && why->code == ERR_INTERNAL) /* the code that belongs to the errno */
+			err_sys(err, why->sys, "%s", what);
 		else
 			err->code = why->code;
 		err_set(err, err->code, "%s: %s", what, why->msg);
@@ -82,11 +81,7 @@ static int run_file_job(struct sandbox *sb, const struct files_job_spec *spec, s
 
 int files_remove_tree(struct sandbox *sb, const char *user, const char *path, struct err *err)
 {
-	struct files_job_spec spec = {
-		.op = AGENT_JOB_REMOVE, .user = user, .path = path, .fd = -1
-	};
-
-	return run_file_job(sb, &spec, err);
+	return files_remove_tree_cancellable(sb, user, path, NULL, NULL, err);
 }
 
 int files_remove_tree_cancellable(struct sandbox *sb, const char *user, const char *path,
@@ -100,7 +95,7 @@ int files_remove_tree_cancellable(struct sandbox *sb, const char *user, const ch
 
 	if (files_job_begin(sb, &spec, &job, err) < 0)
 		return -1;
-	while (guest_exec_wait(job, CANCEL_CHECK_MS, err) < 0) {
+	while (guest_exec_wait(job, is_cancelled ? CANCEL_CHECK_MS : -1, err) < 0) {
 		if (err->code != ERR_TIMEOUT || *guest_exec_ended(job))
 			return -1;
 		if (!is_cancelled(arg))
@@ -186,8 +181,7 @@ static void records_end(struct record_reader *r)
 	if (r->job && guest_exec_agent(r->job))
 		guest_exec_kill(r->job, &ignored);
 	guest_exec_free(r->job);
-	if (r->fd >= 0)
-		close(r->fd);
+	close_autop(&r->fd);
 }
 
 /* 1: a whole record is at r->buf + r->at, its length in *ret; 0: none yet; -1: invalid. */
@@ -270,12 +264,11 @@ static int handle_entry(const char *rec, uint32_t len, files_entry_fn *fn, void 
 	const char *bytes = rec + sizeof(e);
 
 	if (len < sizeof(e))
-		return err_set(err, ERR_UNAVAILABLE,
-			       "protocol error from sandbox: record too short");
+		return agent_protocol_error(err, "record too short");
 	memcpy(&e, rec, sizeof(e));
 	if (e.path_len > AGENT_PATH_MAX || e.st.target_len > AGENT_PATH_MAX ||
 	    len != sizeof(e) + e.path_len + e.st.target_len || memchr(bytes, 0, e.path_len))
-		return err_set(err, ERR_UNAVAILABLE, "protocol error from sandbox: invalid record");
+		return agent_protocol_error(err, "invalid record");
 	memcpy(path, bytes, e.path_len);
 	path[e.path_len] = '\0';
 	memcpy(target, bytes + e.path_len, e.st.target_len);
@@ -295,16 +288,9 @@ static int list_entries(struct record_reader *r, const char *path, files_entry_f
 			return n;
 		r->at += len;
 	}
-	if (n < 0)
+	if (n < 0 || guest_exec_wait(r->job, -1, err) < 0 || files_job_check(r->job, path, err) < 0)
 		return -1;
-	if (guest_exec_wait(r->job, -1, err) < 0)
-		return -1;
-	if (files_job_check(r->job, path, err) < 0)
-		return -1;
-	if (r->at != r->len)
-		return err_set(err, ERR_UNAVAILABLE,
-			       "protocol error from sandbox: incomplete record");
-	return 0;
+	return r->at != r->len ? agent_protocol_error(err, "incomplete record") : 0;
 }
 
 int files_list(struct sandbox *sb, const char *user, const char *path, uint32_t depth,
@@ -361,12 +347,11 @@ int files_watch_next(struct files_watch *w, int timeout_ms, struct files_change 
 			       "watch ended: the directory was removed or the sandbox stopped it");
 	}
 	if (len < sizeof(c))
-		return err_set(err, ERR_UNAVAILABLE,
-			       "protocol error from sandbox: record too short");
+		return agent_protocol_error(err, "record too short");
 	memcpy(&c, w->r.buf + w->r.at, sizeof(c));
 	if (c.path_len > AGENT_PATH_MAX || len != sizeof(c) + c.path_len ||
 	    c.kind < AGENT_CHANGE_READY || c.kind > AGENT_CHANGE_LOST)
-		return err_set(err, ERR_UNAVAILABLE, "protocol error from sandbox: invalid record");
+		return agent_protocol_error(err, "invalid record");
 	memcpy(w->path, w->r.buf + w->r.at + sizeof(c), c.path_len);
 	w->path[c.path_len] = '\0';
 	w->r.at += len;
@@ -394,8 +379,7 @@ int files_watch_new(struct sandbox *sb, const char *user, const char *path, bool
 	if (files_watch_next(w, -1, &c, err) < 0)
 		return -1;
 	if (c.kind != AGENT_CHANGE_READY)
-		return err_set(err, ERR_UNAVAILABLE,
-			       "protocol error from sandbox: watch did not start");
+		return agent_protocol_error(err, "watch did not start");
 	*ret = steal_ptr(&w);
 	return 0;
 }

@@ -4,13 +4,7 @@
 #ifndef LODGE_SANDBOX_FILES_STREAM_H
 #define LODGE_SANDBOX_FILES_STREAM_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/auto.h"
-#include "base/err.h"
 #include "sandbox/guest_exec.h"
-#include "wire/agent_proto.h"
 
 struct sandbox;
 
@@ -33,8 +27,8 @@ int files_job_check(struct guest_exec *job, const char *what, struct err *err);
 
 /* Removes a whole tree; a missing path is success. */
 int files_remove_tree(struct sandbox *sb, const char *user, const char *path, struct err *err);
-/* The same; calls is_cancelled() periodically. If it returns true, the removal stops and the call
- * fails with ERR_UNAVAILABLE. */
+/* The same; calls is_cancelled(), unless it is NULL, periodically. If it returns true, the removal
+ * stops and the call fails with ERR_UNAVAILABLE. */
 typedef bool files_cancelled_fn(void *arg);
 int files_remove_tree_cancellable(struct sandbox *sb, const char *user, const char *path,
 				  files_cancelled_fn *is_cancelled, void *arg, struct err *err);
@@ -67,7 +61,6 @@ struct files_change {
 };
 int files_watch_new(struct sandbox *sb, const char *user, const char *path, bool recursive,
 		    struct files_watch **ret, struct err *err);
-int files_watch_fd(const struct files_watch *w); /* POLLIN: files_watch_next() has something */
 /* 1: *ret filled; 0: no change within timeout_ms (< 0: wait); -1: the watch ended. */
 int files_watch_next(struct files_watch *w, int timeout_ms, struct files_change *ret,
 		     struct err *err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/guest_exec_internal.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,6 @@
 #include "base/array.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
-#include "sandbox/agent_sync.h"
 #include "sandbox/guest_exec_log.h"
 
 /* ---- events of lodge-init ------------------------------------------------------------------ */
@@ -61,8 +59,7 @@ void guest_exec_set_result(struct guest_exec *x, const struct agent_exit *e, con
 		return;
 	if (e->code < -1 || e->code > 255 || e->signal < 0 || e->signal > 64 ||
 	    (e->code == -1) != (e->signal != 0)) {
-		err_set(&x->err, ERR_UNAVAILABLE,
-			"protocol error from sandbox: invalid exit status");
+		agent_protocol_error(&x->err, "invalid exit status");
 		end_exec(x, GUEST_EXEC_FAILED);
 		return;
 	}
@@ -135,17 +132,14 @@ static void on_started(void *arg, const void *msg, size_t len, int *fds, const s
 	struct agent_started st;
 	struct agent_hdr hdr;
 
-	(void)len;
-	(void)fds;
-	if (msg)
-		memcpy(&hdr, msg, sizeof(hdr));
+	(void)len, (void)fds;
 	if (!msg) {
 		fail_start(x, err);
 		return;
 	}
+	memcpy(&hdr, msg, sizeof(hdr));
 	if (hdr.type != AGENT_STARTED) {
-		err_set(&x->err, ERR_UNAVAILABLE,
-			"protocol error from sandbox: unexpected reply type");
+		agent_protocol_error(&x->err, "unexpected reply type");
 		end_exec(x, GUEST_EXEC_FAILED);
 		return;
 	}
@@ -242,32 +236,18 @@ static int open_logs(struct guest_exec *x, size_t n, int fds[GUEST_EXEC_STREAMS]
 	return 0;
 }
 
-static int set_spare_shell(struct sandbox *sb, const struct guest_exec_spec *like, bool wait,
-			   struct err *err)
+int guest_exec_set_spare_shell(struct sandbox *sb, const struct guest_exec_spec *like,
+			       struct err *err)
 {
 	struct guest_exec_spec spec = { .env = like->env, .cwd = like->cwd, .user = like->user };
 	struct agent_exec m = { .flags = like->merge ? AGENT_BASH | AGENT_MERGE : AGENT_BASH };
-	struct agent *a = sandbox_agent(sb);
 	auto_free char *strings = NULL;
 	struct agent_part parts[2] = { { &m, sizeof(m) } };
 
 	if (pack_strings(&spec, &m, &strings, &parts[1].len, err) < 0)
 		return -1;
 	parts[1].data = strings;
-	return wait ? agent_call(a, AGENT_SPARE_SHELL, parts, 2, NULL, 0, AGENT_OK, NULL, err)
-		    : agent_send(a, AGENT_SPARE_SHELL, parts, 2, NULL, 0, NULL, NULL, err);
-}
-
-int guest_exec_set_spare_shell(struct sandbox *sb, const struct guest_exec_spec *like,
-			       struct err *err)
-{
-	return set_spare_shell(sb, like, true, err);
-}
-
-int guest_exec_set_spare_shell_async(struct sandbox *sb, const struct guest_exec_spec *like,
-				     struct err *err)
-{
-	return set_spare_shell(sb, like, false, err);
+	return agent_send(sandbox_agent(sb), AGENT_SPARE_SHELL, parts, 2, NULL, 0, NULL, NULL, err);
 }
 
 int guest_exec_begin(struct sandbox *sb, const struct guest_exec_spec *spec,
@@ -327,7 +307,7 @@ static int send_request(struct guest_exec *x, enum agent_type type, const void *
 			agent_fn *fn, struct err *err)
 {
 	if (!x->agent)
-		return err_set(err, ERR_UNAVAILABLE, "sandbox is gone: connection lost");
+		return err_set(err, ERR_UNAVAILABLE, AGENT_LOST);
 	return agent_send(x->agent, type, (struct agent_part[]){ { body, len } }, 1, NULL, 0, fn, x,
 			  err);
 }
@@ -348,8 +328,7 @@ void guest_exec_free_keep(struct guest_exec *x)
 			send_request(x, AGENT_DETACH, &ref, sizeof(ref), NULL, &ignored);
 	}
 	for (int i = 0; i < GUEST_EXEC_STREAMS; i++)
-		if (x->streams[i].fd >= 0)
-			close(x->streams[i].fd);
+		close_autop(&x->streams[i].fd);
 	free(x);
 }
 
@@ -425,9 +404,7 @@ static void on_stdin(void *arg, const void *msg, size_t len, int *fds, const str
 {
 	struct guest_exec *x = arg;
 
-	(void)len;
-	(void)fds;
-	(void)err;
+	(void)len, (void)fds, (void)err;
 	x->stdin_busy = false;
 	if (!msg) /* the command closed its input or ended */
 		x->stdin_open = false;

@@ -10,9 +10,6 @@
 #define LODGE_SANDBOX_GUEST_EXEC_H
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/auto.h"
@@ -35,14 +32,12 @@ enum guest_exec_state {
 struct guest_exec_ops {
 	void (*on_started)(struct guest_exec *x, void *arg);
 	void (*on_output)(struct guest_exec *x, void *arg); /* guest_exec_end() grew */
-	void (*on_end)(struct guest_exec *x,
-		       void *arg); /* GUEST_EXEC_EXITED or GUEST_EXEC_FAILED, once */
+	void (*on_end)(struct guest_exec *x, void *arg); /* EXITED or FAILED, once */
 };
 
 struct guest_exec_spec {
 	const char *const *argv; /* NULL-terminated; or text: */
-	const char
-		*text; /* bash text, run as `bash -c TEXT`, or with /bin/sh if there is no bash */
+	const char *text; /* run as `bash -c TEXT`, or with /bin/sh if there is no bash */
 	bool or_sh; /* argv[0] is bash: use /bin/sh if there is none, as for text */
 	const char *const *env; /* NULL-terminated "K=V", may be NULL */
 	const char *cwd; /* NULL: the user's home */
@@ -75,12 +70,10 @@ struct guest_exec_result {
 int guest_exec_begin(struct sandbox *sb, const struct guest_exec_spec *spec,
 		     struct guest_exec **ret, struct err *err);
 /* Keeps a spare shell for text like this: same environment, directory and user, no pty, no input.
- * Later commands of that kind do not wait for a shell to start. */
+ * Later commands of that kind do not wait for a shell to start. Does not wait for the reply, and
+ * ignores errors of lodge-init. */
 int guest_exec_set_spare_shell(struct sandbox *sb, const struct guest_exec_spec *like,
 			       struct err *err);
-/* The same without waiting for the reply; errors are ignored. */
-int guest_exec_set_spare_shell_async(struct sandbox *sb, const struct guest_exec_spec *like,
-				     struct err *err);
 /* A file job (see files_stream.h) instead of a command: no output, no input. `fd` -1: none. */
 int guest_exec_begin_job(struct sandbox *sb, struct agent_job job, const char *user,
 			 const char *path, int fd, const struct guest_exec_ops *ops, void *arg,
@@ -98,8 +91,8 @@ int guest_exec_forget(struct guest_exec *x, struct err *err);
 uint64_t guest_exec_id(const struct guest_exec *x);
 enum guest_exec_state guest_exec_state(const struct guest_exec *x);
 bool guest_exec_used_spare_shell(const struct guest_exec *x);
-pid_t guest_exec_pid(
-	const struct guest_exec *x); /* in the sandbox's PID namespace; 0 before it started */
+/* In the sandbox's PID namespace; 0 before it started. */
+pid_t guest_exec_pid(const struct guest_exec *x);
 const struct guest_exec_result *guest_exec_result(const struct guest_exec *x);
 /* With ERR_LIMIT, instead of an errno: the sandbox reached its own limit. */
 enum guest_exec_shortage { GUEST_EXEC_NO_PIDS = ECHILD, GUEST_EXEC_NO_MEMORY = ENOBUFS };
@@ -122,10 +115,21 @@ int guest_exec_resize(struct guest_exec *x, uint32_t rows, uint32_t cols, struct
 
 /* Borrowed, for a loop of the caller; NULL once the sandbox is gone. */
 struct agent *guest_exec_agent(const struct guest_exec *x);
-const bool *
-guest_exec_ended(const struct guest_exec *x); /* GUEST_EXEC_EXITED or GUEST_EXEC_FAILED */
+const bool *guest_exec_ended(const struct guest_exec *x); /* EXITED or FAILED */
 
 /* "LIMIT_MEMORY" ... for one bit of enum agent_hit; NULL for an unknown bit. */
 const char *guest_exec_hit_name(unsigned hit);
+
+/* ---- for guest_exec_*.c ---------------------------------------------------------------------- */
+
+/* A handle that listens for events of `id`. Sends nothing. */
+int guest_exec_alloc(struct sandbox *sb, uint64_t id, const struct guest_exec_ops *ops, void *arg,
+		     struct guest_exec **ret, struct err *err);
+/* Ends the exec with this result; `text` may be NULL. */
+void guest_exec_set_result(struct guest_exec *x, const struct agent_exit *e, const char *text);
+/* Updates the ranges of the logs. False if they are invalid. */
+bool guest_exec_advance(struct guest_exec *x, const struct agent_progress *p);
+/* Sends an empty write, whose reply comes when all input sent before is written. */
+int guest_exec_probe_stdin(struct guest_exec *x, struct err *err);
 
 #endif

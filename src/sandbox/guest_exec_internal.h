@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared declarations of guest_exec*.c. */
+/* The state of a command, for guest_exec*.c. */
 #ifndef LODGE_SANDBOX_GUEST_EXEC_INTERNAL_H
 #define LODGE_SANDBOX_GUEST_EXEC_INTERNAL_H
 
@@ -29,15 +29,5 @@ struct guest_exec {
 	struct guest_exec_ops ops;
 	void *arg;
 };
-
-/* A handle that listens for events of `id`. Sends nothing. */
-int guest_exec_alloc(struct sandbox *sb, uint64_t id, const struct guest_exec_ops *ops, void *arg,
-		     struct guest_exec **ret, struct err *err);
-/* Ends the exec with this result; `text` may be NULL. */
-void guest_exec_set_result(struct guest_exec *x, const struct agent_exit *e, const char *text);
-/* Updates the ranges of the logs. False if they are invalid. */
-bool guest_exec_advance(struct guest_exec *x, const struct agent_progress *p);
-/* Sends an empty write, whose reply comes when all input sent before is written. */
-int guest_exec_probe_stdin(struct guest_exec *x, struct err *err);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/guest_exec_log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/test_hook.h"
+#include "sandbox/agent_client.h"
 #include "sandbox/guest_exec_internal.h"
 
 enum { LOG_DEFAULT = 1 << 20, CHUNK = 32 * 1024 };
@@ -177,8 +179,7 @@ int guest_exec_save(const struct guest_exec *x, enum guest_exec_stream which, in
 		return err_set(err, ERR_CONFLICT, "command %llu is still running",
 			       (unsigned long long)x->id);
 	if (s->fd >= 0 && !has_claimed_pages(s))
-		return err_set(err, ERR_UNAVAILABLE,
-			       "protocol error from sandbox: output length exceeds the log");
+		return agent_protocol_error(err, "output length exceeds the log");
 	if (s->fd >= 0)
 		from = copy_stream(x, s, fd, &r);
 	hook_crash("exec:save");

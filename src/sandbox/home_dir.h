@@ -3,8 +3,6 @@
 #ifndef LODGE_SANDBOX_HOME_DIR_H
 #define LODGE_SANDBOX_HOME_DIR_H
 
-#include <stddef.h>
-
 #include "base/err.h"
 
 enum { HOME_DIR_SIZE = 4096 };

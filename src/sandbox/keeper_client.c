@@ -335,6 +335,19 @@ int keeper_client_set_name(char *field, size_t size, const char *what, const cha
 	return 0;
 }
 
+int keeper_client_set_layers(char (*fields)[KEEPER_ID_SIZE], uint32_t *ret_n,
+			     const char *const *names, size_t n, struct err *err)
+{
+	if (n > KEEPER_LAYERS_MAX)
+		return err_set(err, ERR_INVALID, "at most %d layers are supported",
+			       KEEPER_LAYERS_MAX);
+	for (size_t i = 0; i < n; i++)
+		if (keeper_client_set_name(fields[i], KEEPER_ID_SIZE, "layer", names[i], err) < 0)
+			return -1;
+	*ret_n = (uint32_t)n;
+	return 0;
+}
+
 static int set_refusal(const struct keeper_reply *r, struct err *err)
 {
 	err_set(err, (enum err_code)r->code, "%s", r->msg);

@@ -4,12 +4,9 @@
 #ifndef LODGE_SANDBOX_KEEPER_CLIENT_H
 #define LODGE_SANDBOX_KEEPER_CLIENT_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/auto.h"
-#include "base/err.h"
 #include "wire/keeper_proto.h"
 
 struct keeper_client;
@@ -58,6 +55,9 @@ struct keeper_request keeper_client_request(enum keeper_op op, const char *id);
  * of another sandbox. `what` names the field in the error. */
 int keeper_client_set_name(char *field, size_t size, const char *what, const char *value,
 			   struct err *err);
+/* The same for a list of at most KEEPER_LAYERS_MAX layers. */
+int keeper_client_set_layers(char (*fields)[KEEPER_ID_SIZE], uint32_t *ret_n,
+			     const char *const *names, size_t n, struct err *err);
 /* A refusal by the keeper is -1 with its message ("step: message"). *ret_fd is -1 or owned by the
  * caller; ret and ret_fd may be NULL. */
 int keeper_client_call(struct keeper_client *k, const struct keeper_request *req, const int *fds,

@@ -22,16 +22,9 @@ static int call_with_layers(struct keeper_client *k, enum keeper_op op, const ch
 {
 	struct keeper_request r = keeper_client_request(op, NULL);
 
-	if (nfrom > KEEPER_LAYERS_MAX)
-		return err_set(err, ERR_INVALID, "at most %d layers are supported",
-			       KEEPER_LAYERS_MAX);
-	if (keeper_client_set_name(r.layer.name, sizeof(r.layer.name), "layer", layer, err) < 0)
+	if (keeper_client_set_layers(r.layer.from, &r.layer.nfrom, from, nfrom, err) < 0 ||
+	    keeper_client_set_name(r.layer.name, sizeof(r.layer.name), "layer", layer, err) < 0)
 		return -1;
-	for (size_t i = 0; i < nfrom; i++)
-		if (keeper_client_set_name(r.layer.from[i], sizeof(r.layer.from[i]), "layer",
-					   from[i], err) < 0)
-			return -1;
-	r.layer.nfrom = (uint32_t)nfrom;
 	return keeper_client_call(k, &r, fd, fd ? 1 : 0, ret, NULL, err);
 }
 

@@ -4,10 +4,6 @@
 #ifndef LODGE_SANDBOX_LAYER_CLIENT_H
 #define LODGE_SANDBOX_LAYER_CLIENT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
 #include "wire/keeper_proto.h"
 
 struct keeper_client;
@@ -24,8 +20,7 @@ int layer_snap(struct keeper_client *k, const char *id, const char *layer, bool 
 	       struct keeper_job *ret, struct err *err);
 int layer_drop(struct keeper_client *k, const char *layer, struct err *err);
 
-/* ---- keeper jobs: poll layer_job() for their end
- * -------------------------------------------------- */
+/* ---- keeper jobs: poll layer_job() for their end -------------------------------------------- */
 int layer_sync(struct keeper_client *k, const char *layer, struct err *err);
 int layer_merge(struct keeper_client *k, const char *layer, const char *const *from, size_t nfrom,
 		struct keeper_job *ret, struct err *err);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "sandbox/agent_client.h"
@@ -65,21 +64,6 @@ static int fill_binds(struct keeper_create *c, const struct sandbox_spec *spec, 
 	return 0;
 }
 
-static int fill_layers(struct keeper_create *c, const struct sandbox_spec *spec, struct err *err)
-{
-	if (spec->nlayers > KEEPER_LAYERS_MAX)
-		return err_set(err, ERR_INVALID, "at most %d layers are supported",
-			       KEEPER_LAYERS_MAX);
-	for (size_t i = 0; i < spec->nlayers; i++)
-		if (keeper_client_set_name(c->layers[i], sizeof(c->layers[i]), "layer",
-					   spec->layers[i], err) < 0)
-			return -1;
-	c->nlayers = (uint32_t)spec->nlayers;
-	c->keep = spec->keep;
-	c->take = spec->take;
-	return 0;
-}
-
 static int fill_request(struct keeper_request *r, const struct sandbox_spec *spec, int *fds,
 			struct err *err)
 {
@@ -89,9 +73,8 @@ static int fill_request(struct keeper_request *r, const struct sandbox_spec *spe
 		     : random_id(r->id, err))
 		return -1;
 	if (keeper_client_set_name(c->template, sizeof(c->template), "template", spec->template,
-				   err) < 0)
-		return -1;
-	if (keeper_client_set_name(c->hostname, sizeof(c->hostname), "hostname",
+				   err) < 0 ||
+	    keeper_client_set_name(c->hostname, sizeof(c->hostname), "hostname",
 				   spec->hostname ? spec->hostname : "lodge", err) < 0)
 		return -1;
 	if (spec->workdir && keeper_client_set_name(c->workdir, sizeof(c->workdir), "workdir",
@@ -104,7 +87,11 @@ static int fill_request(struct keeper_request *r, const struct sandbox_spec *spe
 	c->uid = spec->uid;
 	c->gid = spec->gid;
 	c->no_pool = spec->no_pool;
-	return fill_layers(c, spec, err) < 0 ? -1 : fill_binds(c, spec, fds, err);
+	c->keep = spec->keep;
+	c->take = spec->take;
+	if (keeper_client_set_layers(c->layers, &c->nlayers, spec->layers, spec->nlayers, err) < 0)
+		return -1;
+	return fill_binds(c, spec, fds, err);
 }
 
 /* Takes ownership of fd. */
@@ -113,19 +100,17 @@ static int connect_sandbox(struct keeper_client *k, const char *id,
 			   struct err *err)
 {
 	auto_close int own = fd;
-	struct sandbox *sb = calloc(1, sizeof(*sb));
+	auto_free struct sandbox *sb = calloc(1, sizeof(*sb));
 
 	if (!sb)
 		return err_sys(err, ENOMEM, "sandbox");
-	if (agent_new(steal_fd(&own), &sb->agent, err) < 0) {
-		free(sb);
+	if (agent_new(steal_fd(&own), &sb->agent, err) < 0)
 		return -1;
-	}
 	sb->keeper = k;
 	snprintf(sb->id, sizeof(sb->id), "%s", id);
 	sb->pid = reply->pid;
 	sb->source = reply->source == KEEPER_SOURCE_POOL ? KEEPER_SOURCE_POOL : KEEPER_SOURCE_COLD;
-	*ret = sb;
+	*ret = steal_ptr(&sb);
 	return 0;
 }
 

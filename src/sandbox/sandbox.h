@@ -3,13 +3,9 @@
 #ifndef LODGE_SANDBOX_SANDBOX_H
 #define LODGE_SANDBOX_SANDBOX_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/auto.h"
-#include "base/err.h"
 #include "wire/keeper_proto.h"
 
 struct agent;

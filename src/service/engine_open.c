@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes an engine; the only file that knows all its parts. */
+/* The only file that knows all parts of an engine. */
+#include "service/engine_open.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -89,9 +91,9 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 	return e;
 }
 
-static int open_dirs(struct engine *e, struct err *err)
+static int open_home(struct engine *e, struct err *err)
 {
-	char path[HOME_DIR_SIZE + 8];
+	char path[HOME_DIR_SIZE + 16];
 
 	if (home_dir_find(e->opts.home, e->home, err) < 0)
 		return -1;
@@ -99,13 +101,8 @@ static int open_dirs(struct engine *e, struct err *err)
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "%s", path);
 	e->output_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	return e->output_dir < 0 ? err_sys(err, errno, "%s", path) : 0;
-}
-
-static int open_store(struct engine *e, struct err *err)
-{
-	char path[HOME_DIR_SIZE + 16];
-
+	if (e->output_dir < 0)
+		return err_sys(err, errno, "%s", path);
 	snprintf(path, sizeof(path), "%s/lodge.db", e->home);
 	return store_open_sqlite(path, e->opts.socket, &e->store, err);
 }
@@ -118,11 +115,8 @@ int engine_open_store(const struct engine_opts *opts, struct engine **ret, struc
 	if (!e || progress_init(e) < 0)
 		return err_sys(err, ENOMEM, "engine");
 	startup_report(e, STARTUP_STORE, NULL);
-	if (open_dirs(e, err) < 0 || open_store(e, err) < 0)
-		return -1;
-	if (machine_pump_start(e, err) < 0)
-		return -1;
-	if (!e->opts.no_threads && worker_pool_start(e, err) < 0)
+	if (open_home(e, err) < 0 || machine_pump_start(e, err) < 0 ||
+	    (!e->opts.no_threads && worker_pool_start(e, err) < 0))
 		return -1;
 	*ret = steal_ptr(&e);
 	return 0;
@@ -177,7 +171,7 @@ void engine_close(struct engine *e)
 	timers_stop(e);
 	if (e->store) {
 		sessions_flush(e);
-		exec_flush_ended(e);
+		exec_write_ended(e, true);
 	}
 	worker_pool_stop(e);
 	detach_machines(e);

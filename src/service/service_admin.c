@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "sandbox/keeper_client.h"
 #include "engine/internal.h"
@@ -40,12 +39,10 @@ static bool keeper_answers(struct engine *e)
 void engine_health(struct engine *e, struct engine_health *ret)
 {
 	struct engine_health h = { 0 };
-	struct err err;
+	struct err ignored;
 	int64_t last;
 
-	h.store = engine_last_event(e, &last, &err) == 0;
-	if (!h.store)
-		snprintf(h.store_error, sizeof(h.store_error), "%s", err.msg);
+	h.store = engine_last_event(e, &last, &ignored) == 0;
 	h.keeper = keeper_answers(e);
 	pthread_mutex_lock(&e->mutex);
 	if (!h.keeper)
@@ -65,22 +62,19 @@ unsigned engine_hibernate_all(struct engine *e, const char *actor)
 	struct err ignored;
 
 	do {
-		struct store_session_list l = { 0 };
+		auto_fini(store_session_list_fini) struct store_session_list l = { 0 };
 
 		if (session_list(e, &f, page, &l, &ignored) < 0)
 			return failed + 1;
 		for (size_t i = 0; i < l.count; i++) {
 			struct caller caller = { l.items[i].tenant, actor };
 			struct session_ref ref = { .id = l.items[i].id };
-			struct store_session s;
 
-			if (session_hibernate(e, &caller, &ref, 0, &s, &ignored) == 0)
-				store_session_fini(&s);
-			else if (ignored.code != ERR_NOT_FOUND) /* it was destroyed meanwhile */
+			if (session_hibernate(e, &caller, &ref, 0, NULL, &ignored) < 0 &&
+			    ignored.code != ERR_NOT_FOUND) /* it was destroyed meanwhile */
 				failed++;
 		}
 		page.after = l.next;
-		store_session_list_fini(&l);
 	} while (page.after);
 	return failed;
 }

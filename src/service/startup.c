@@ -2,26 +2,157 @@
 /* Starts an engine whose store is open: the keeper, then adoption. A keeper that cannot be
  * started now may be in a moment, so failures are retried with growing pauses, and soon while a
  * caller waits. */
+#include "service/startup.h"
+
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "service/service_admin.h"
+#include "base/vec.h"
 #include "engine/internal.h"
-#include "engine/start_progress.h"
 #include "engine/keeper_conn.h"
-#include "service/startup.h"
-#include "service/startup_adopt.h"
+#include "engine/start_progress.h"
+#include "layers/layers_sync.h"
+#include "project/switch_commit.h"
 #include "service/timers.h"
+#include "session/reconcile.h"
+#include "session/session.h"
+#include "snapshot/snapshot_archive.h"
+#include "template/templates.h"
 
 enum {
 	PAUSE_MIN_MS = 250, /* also between two tries that callers requested */
 	PAUSE_MAX_MS = 30 * 1000,
 	ADOPT_TRIES = 5, /* what the keeper has no part in ends it, then */
 };
+
+/* ---- adoption --------------------------------------------------------------------------------
+ * Running sandboxes are connected, unfinished work is finished or undone, and what no record names
+ * is removed. */
+
+struct names { /* of sandboxes that a record names */
+	char (*ids)[STORE_ID];
+	size_t count;
+};
+
+static int add_name(struct names *l, const char *id, struct err *err)
+{
+	char(*added)[STORE_ID] = *id ? vec_push(&l->ids, &l->count, SIZE_MAX) : NULL;
+
+	if (!*id)
+		return 0;
+	if (!added)
+		return err_sys(err, ENOMEM, "adoption");
+	memcpy(added, id, STORE_ID);
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* The wall clock may have been set back while no engine ran: no deadline is later than the
+ * session's own timeouts allow. */
+static int bound_deadlines(struct session *n, struct err *err)
+{
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	int64_t now = engine_now(n->engine);
+
+	if (n->rec.state != SESSION_ACTIVE ||
+	    (n->rec.started_at <= now && n->rec.last_activity_at <= now))
+		return 0;
+	if (store_session_copy(&n->rec, &s, err) < 0)
+		return -1;
+	if (s.started_at > now)
+		s.started_at = now;
+	s.last_activity_at = now;
+	session_record_retime(&s, now);
+	return session_update(n, &s, "clock", err);
+}
+
+/* A session that cannot be reconciled now is retried at its next use, and by the timers. */
+static void adopt_one(struct engine *e, const char *id)
+{
+	auto_call(session_unlock) struct session *n = NULL;
+	struct err later;
+
+	if (session_lock(e, NULL, id, &n, &later) < 0)
+		return;
+	if (reconcile_session(n, &later) == 0)
+		(void)bound_deadlines(n, &later);
+}
+
+/* Adds the ids, or the sandboxes, of all sessions in these states (0: any). */
+static int add_names(struct engine *e, uint64_t states, bool sandboxes, struct names *to,
+		     struct err *err)
+{
+	struct store_session_filter f = { .states = states };
+	struct store_page page = { .limit = 200 };
+	int r = 0;
+
+	do {
+		auto_fini(store_session_list_fini) struct store_session_list l = { 0 };
+
+		WITH_STORE(e, st)
+		r = store_session_list(st, &f, page, &l, err);
+		for (size_t i = 0; r == 0 && i < l.count; i++)
+			r = add_name(to, sandboxes ? l.items[i].sandbox : l.items[i].id, err);
+		page.after = l.next;
+	} while (r == 0 && page.after);
+	return r;
+}
+
+/* A sandbox that no record names was never acknowledged, or is being destroyed. */
+static int remove_strays(struct engine *e, struct err *err)
+{
+	struct names named = { 0 };
+	struct keeper_listing l = { 0 };
+	struct err later; /* one that cannot be removed now is a stray at the next start, too */
+	int r = add_names(e, 0, true, &named, err);
+
+	if (r == 0)
+		r = keeper_conn_list(e, &l, err);
+	if (named.count > 1)
+		qsort(named.ids, named.count, sizeof(*named.ids), by_name);
+	for (size_t i = 0; r == 0 && i < l.count; i++) {
+		if (l.items[i].what != KEEPER_IS_LAYER &&
+		    (named.count == 0 ||
+		     !bsearch(l.items[i].id, named.ids, named.count, sizeof(*named.ids), by_name)))
+			(void)keeper_conn_destroy(e, l.items[i].id, &later);
+	}
+	keeper_listing_fini(&l);
+	free(named.ids);
+	return r;
+}
+
+static int startup_adopt(struct engine *e, struct err *err)
+{
+	uint64_t unfinished = SM_BIT(SESSION_PROVISIONING) | SM_BIT(SESSION_ACTIVE) |
+			      SM_BIT(SESSION_HIBERNATING) | SM_BIT(SESSION_RESTORING) |
+			      SM_BIT(SESSION_FAILED) | SM_BIT(SESSION_DESTROYING);
+	struct names ids = { 0 };
+	int r = add_names(e, unfinished, false, &ids, err);
+
+	for (size_t i = 0; r == 0 && i < ids.count; i++)
+		adopt_one(e, ids.ids[i]);
+	free(ids.ids);
+	if (r == 0)
+		r = remove_strays(e, err);
+	if (r == 0)
+		r = templates_reconcile(e, err);
+	if (r == 0)
+		r = switch_recover(e, err);
+	if (r == 0) {
+		snapshot_clean_imports(e);
+		layers_sync_all(e);
+	}
+	return r;
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
 
 /* One that answers: it may have to wait for its predecessor to go. */
 static int start_keeper(struct engine *e, struct err *err)
@@ -41,19 +172,19 @@ static int start_keeper(struct engine *e, struct err *err)
 
 static int start_once(struct engine *e, enum startup_stage *at, struct err *err)
 {
+	int r;
+
 	*at = STARTUP_KEEPER;
-	if (start_keeper(e, err) < 0) {
-		startup_report(e, STARTUP_KEEPER, err);
-		return -1;
+	r = start_keeper(e, err);
+	if (r == 0) {
+		*at = STARTUP_ADOPT;
+		startup_report(e, STARTUP_ADOPT, NULL);
+		r = startup_adopt(e, err);
 	}
-	*at = STARTUP_ADOPT;
-	startup_report(e, STARTUP_ADOPT, NULL);
-	if (startup_adopt(e, err) < 0 || (!e->opts.no_threads && timers_start(e, err) < 0)) {
-		startup_report(e, STARTUP_ADOPT, err);
-		return -1;
-	}
-	startup_report(e, STARTUP_READY, NULL);
-	return 0;
+	if (r == 0 && !e->opts.no_threads)
+		r = timers_start(e, err);
+	startup_report(e, r < 0 ? *at : STARTUP_READY, r < 0 ? err : NULL);
+	return r;
 }
 
 void startup_report(struct engine *e, enum startup_stage stage, const struct err *failed)
@@ -95,11 +226,6 @@ int startup_run(struct engine *e, struct err *err)
 
 /* ---- thread ---------------------------------------------------------------------------------- */
 
-static struct timespec at_ms(int64_t ms)
-{
-	return (struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-}
-
 /* Not all that wait for the same thing come back together. */
 static int64_t jitter(int64_t ms)
 {
@@ -109,15 +235,15 @@ static int64_t jitter(int64_t ms)
 /* False: the engine is being closed. */
 static bool pause_start(struct engine *e, int64_t ms)
 {
-	int64_t early = clock_mono_ms() + PAUSE_MIN_MS, late = early - PAUSE_MIN_MS + ms;
+	struct timespec early = clock_deadline(CLOCK_MONOTONIC, PAUSE_MIN_MS);
+	struct timespec late = clock_deadline(CLOCK_MONOTONIC, ms);
 	bool ends;
+	int r = 0;
 
 	pthread_mutex_lock(&e->mutex);
-	while (!e->startup.stopping && clock_mono_ms() < (e->startup.requested ? early : late)) {
-		struct timespec ts = at_ms(e->startup.requested ? early : late);
-
-		pthread_cond_timedwait(&e->startup.changed, &e->mutex, &ts);
-	}
+	while (!e->startup.stopping && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&e->startup.changed, &e->mutex,
+					   e->startup.requested ? &early : &late);
 	ends = e->startup.stopping;
 	pthread_mutex_unlock(&e->mutex);
 	return !ends;
@@ -201,8 +327,7 @@ static int fail_not_ready(struct engine *e, enum err_code code, struct err *err)
 
 int engine_wait_ready(struct engine *e, int64_t wait_ms, struct err *err)
 {
-	int64_t until = clock_mono_ms() + wait_ms;
-	struct timespec ts = at_ms(until);
+	struct timespec ts = clock_deadline(CLOCK_MONOTONIC, wait_ms);
 	bool ready, failed, full;
 	unsigned tries;
 

@@ -64,11 +64,8 @@ static void postpone(struct session *n, int64_t now)
 	int64_t since = n->rec.state == SESSION_ACTIVE ? session_due_at(&n->rec) : n->rec.cause.at;
 	int64_t wait = since ? (now - since) / 2 : 0;
 
-	if (wait < RETRY_MIN_MS)
-		wait = RETRY_MIN_MS;
-	if (wait > RETRY_MAX_MS)
-		wait = RETRY_MAX_MS;
-	n->retry_at = now + wait;
+	wait = wait < RETRY_MIN_MS ? RETRY_MIN_MS : wait;
+	n->retry_at = now + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
 	if (n->rec.state == SESSION_ACTIVE && n->rec.expires_at > now &&
 	    n->rec.expires_at < n->retry_at)
 		n->retry_at = n->rec.expires_at; /* the end of a life is never put off */
@@ -76,33 +73,25 @@ static void postpone(struct session *n, int64_t now)
 		set_due(n, n->retry_at);
 }
 
-static enum timer_result end_session(struct session *n, enum session_end how,
-				     const struct session_cause_opts *why)
+static enum timer_result end_session(struct session *n, bool expired)
 {
+	const struct store_session *s = &n->rec;
+	uint8_t how = expired ? s->on_expire : s->on_idle;
+	char text[STORE_TEXT];
+	struct session_cause_opts why = { expired ? SESSION_CAUSE_EXPIRED : SESSION_CAUSE_IDLE,
+					  text, "lodge" };
 	struct err ignored;
-	int r = how == SESSION_END_DESTROY ? destroy_session(n, why, &ignored)
-					   : hibernate_session(n, why, &ignored);
 
-	return r < 0 ? TIMER_FAILED : TIMER_CHANGED;
-}
-
-static enum timer_result end_expired(struct session *n)
-{
-	char text[STORE_TEXT];
-
-	snprintf(text, sizeof(text), "maximum lifetime of %lld s reached",
-		 (long long)n->rec.max_lifetime_ms / 1000);
-	return end_session(n, (enum session_end)n->rec.on_expire,
-			   &(struct session_cause_opts){ SESSION_CAUSE_EXPIRED, text, "lodge" });
-}
-
-static enum timer_result end_idle(struct session *n)
-{
-	char text[STORE_TEXT];
-
-	snprintf(text, sizeof(text), "idle for %lld s", (long long)n->rec.idle_timeout_ms / 1000);
-	return end_session(n, (enum session_end)n->rec.on_idle,
-			   &(struct session_cause_opts){ SESSION_CAUSE_IDLE, text, "lodge" });
+	if (expired)
+		snprintf(text, sizeof(text), "maximum lifetime of %lld s reached",
+			 (long long)s->max_lifetime_ms / 1000);
+	else
+		snprintf(text, sizeof(text), "idle for %lld s",
+			 (long long)s->idle_timeout_ms / 1000);
+	return (how == SESSION_END_DESTROY ? destroy_session : hibernate_session)(n, &why,
+										  &ignored) < 0
+		       ? TIMER_FAILED
+		       : TIMER_CHANGED;
 }
 
 /* Of two deadlines that were missed the first one counts. */
@@ -115,12 +104,12 @@ static enum timer_result check_active(struct session *n, int64_t now)
 	struct err ignored;
 
 	if (idle_first && machine_count_users(n->machine) == 0 && !session_is_working(n))
-		return end_idle(n);
+		return end_session(n, false);
 	if (is_over) {
 		/* an exec may use the last seconds, but no more */
 		if (now < expiry && machine_count_users(n->machine) > 0)
 			return TIMER_LEFT;
-		return end_expired(n);
+		return end_session(n, true);
 	}
 	if (!is_idle) { /* it was put off, and used since */
 		set_due(n, session_due_at(&n->rec));
@@ -148,7 +137,7 @@ static enum timer_result check_session(struct session *n, int64_t now)
 
 	/* an expired sandbox is ended even if it cannot be connected to */
 	if (state == SESSION_ACTIVE && !n->machine && n->rec.expires_at && n->rec.expires_at <= now)
-		return end_expired(n);
+		return end_session(n, true);
 	if (reconcile_machine(n) < 0)
 		return TIMER_FAILED;
 	if (!n->loaded) /* destroyed */
@@ -159,7 +148,7 @@ static enum timer_result check_session(struct session *n, int64_t now)
 		return TIMER_CHANGED;
 	if (n->rec.due_at && n->rec.due_at <= now) {
 		if (n->rec.on_idle == SESSION_END_DESTROY && session_is_at_rest(&n->rec))
-			return end_idle(n);
+			return end_session(n, false);
 		set_due(n, 0);
 	}
 	return TIMER_DONE;
@@ -197,10 +186,7 @@ static bool add_name(struct names *l, const char *id)
 {
 	char(*added)[STORE_ID] = vec_push(&l->ids, &l->count, SIZE_MAX);
 
-	if (!added)
-		return false;
-	memcpy(added, id, STORE_ID);
-	return true;
+	return added && memcpy(added, id, STORE_ID);
 }
 
 static bool has_name(const struct names *l, const char *id)
@@ -215,7 +201,7 @@ static bool has_name(const struct names *l, const char *id)
 static bool sweep_page(struct engine *e, int64_t now, struct names *seen, unsigned *left,
 		       int *changed)
 {
-	struct store_session_list l = { 0 };
+	auto_fini(store_session_list_fini) struct store_session_list l = { 0 };
 	unsigned limit = PAGE + *left < STORE_PAGE_MAX ? PAGE + *left : STORE_PAGE_MAX;
 	struct err ignored;
 	bool some = false;
@@ -235,7 +221,6 @@ static bool sweep_page(struct engine *e, int64_t now, struct names *seen, unsign
 		*changed += how == TIMER_CHANGED;
 		*left += how == TIMER_LEFT || how == TIMER_FAILED;
 	}
-	store_session_list_fini(&l);
 	return some;
 }
 
@@ -340,30 +325,32 @@ int timers_collect(struct engine *e)
 	return removed;
 }
 
+/* Returns the previous value. */
+static bool set_collecting(struct engine *e, bool on)
+{
+	bool was;
+
+	pthread_mutex_lock(&e->mutex);
+	was = e->timers.collecting;
+	e->timers.collecting = on;
+	pthread_mutex_unlock(&e->mutex);
+	return was;
+}
+
 static void collect(struct engine *e, void *arg)
 {
 	(void)arg;
 	(void)timers_collect(e);
-	pthread_mutex_lock(&e->mutex);
-	e->timers.collecting = false;
-	pthread_mutex_unlock(&e->mutex);
+	(void)set_collecting(e, false);
 }
 
 /* Copying layers takes its time, which no deadline waits for. */
 static void start_collecting(struct engine *e)
 {
 	struct err ignored;
-	bool start;
 
-	pthread_mutex_lock(&e->mutex);
-	start = !e->timers.collecting;
-	e->timers.collecting = true;
-	pthread_mutex_unlock(&e->mutex);
-	if (!start || engine_post(e, collect, NULL, &ignored) == 0)
-		return;
-	pthread_mutex_lock(&e->mutex);
-	e->timers.collecting = false;
-	pthread_mutex_unlock(&e->mutex);
+	if (!set_collecting(e, true) && engine_post(e, collect, NULL, &ignored) < 0)
+		(void)set_collecting(e, false);
 }
 
 int engine_run_timers(struct engine *e)
@@ -373,8 +360,7 @@ int engine_run_timers(struct engine *e)
 	keeper_conn_revive(e);
 	scratch_sweep(e);
 	changed = sweep_lost(e) + sweep_due(e);
-
-	exec_retry_writes(e);
+	exec_write_ended(e, false);
 	environment_sweep(e);
 	if (is_time(e, &e->timers.pruned_at, PRUNE_MS))
 		prune(e);
@@ -387,8 +373,7 @@ int engine_run_timers(struct engine *e)
 
 static void wait_round(struct engine *e)
 {
-	int64_t until = clock_mono_ms() + ROUND_MS;
-	struct timespec ts = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
+	struct timespec ts = clock_deadline(CLOCK_MONOTONIC, ROUND_MS);
 
 	while (!e->timers.wake_requested && !e->timers.stopping)
 		if (pthread_cond_timedwait(&e->timers.wake, &e->mutex, &ts) == ETIMEDOUT)

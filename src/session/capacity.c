@@ -9,12 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/test_hook.h"
 #include "base/vec.h"
-#include "engine/internal.h"
 #include "machine/machine.h"
 #include "session/capacity.h"
 #include "session/hibernate.h"
@@ -111,7 +109,7 @@ static bool evict_one(struct engine *e)
 	bool freed = false;
 
 	session_each(e, add_candidate, &l);
-	if (l.count)
+	if (l.count > 1)
 		qsort(l.items, l.count, sizeof(*l.items), by_idleness);
 	for (size_t i = 0; i < l.count && !freed; i++)
 		freed = evict(e, l.items[i].id);
@@ -178,15 +176,12 @@ static void try_evict(struct engine *e, struct capacity_waiter *w)
 static void wait_change(struct engine *e, const struct capacity_waiter *w)
 {
 	int64_t now = clock_mono_ms(), until = w->until;
-	struct timespec ts;
 
 	if (e->capacity.queue == w && w->evict_at < until)
 		until = w->evict_at;
 	if (until <= now) /* another caller frees capacity for it */
 		until = now + EVICT_MS;
-	ts.tv_sec = until / 1000;
-	ts.tv_nsec = until % 1000 * 1000000;
-	pthread_cond_timedwait(&e->capacity.changed, &e->mutex, &ts);
+	(void)cond_wait_until(&e->capacity.changed, &e->mutex, until);
 }
 
 /* 0 when served, else the position in which it gave up. */
@@ -246,29 +241,23 @@ int capacity_acquire(struct engine *e, int64_t wait_ms, struct err *err)
 
 void capacity_force_acquire(struct engine *e)
 {
-	pthread_mutex_lock(&e->mutex);
+	MUTEX_GUARD(&e->mutex);
 	e->capacity.active++;
-	pthread_mutex_unlock(&e->mutex);
 }
 
 void capacity_release(struct engine *e)
 {
-	pthread_mutex_lock(&e->mutex);
+	MUTEX_GUARD(&e->mutex);
 	e->capacity.active--;
 	pthread_cond_broadcast(&e->capacity.changed);
-	pthread_mutex_unlock(&e->mutex);
 }
 
 /* ---- report ---------------------------------------------------------------------------------- */
 
 unsigned capacity_active(struct engine *e)
 {
-	unsigned n;
-
-	pthread_mutex_lock(&e->mutex);
-	n = e->capacity.active;
-	pthread_mutex_unlock(&e->mutex);
-	return n;
+	MUTEX_GUARD(&e->mutex);
+	return e->capacity.active;
 }
 
 struct idle_summary {
@@ -300,16 +289,15 @@ void capacity_get_report(struct engine *e, struct capacity_report *ret)
 		wait = RETRY_MIN_MS;
 	else if (wait > RETRY_MAX_MS)
 		wait = RETRY_MAX_MS;
-	pthread_mutex_lock(&e->mutex);
+	MUTEX_GUARD(&e->mutex);
 	*ret = (struct capacity_report){ .active = e->capacity.active,
 					 .max = e->opts.max_active,
 					 .waiting = e->capacity.nwaiting,
 					 .idle = s.idle,
 					 .retry_after_ms = wait };
-	pthread_mutex_unlock(&e->mutex);
 }
 
-void session_release_capacity(struct session *n)
+void capacity_release_session(struct session *n)
 {
 	if (n->has_capacity)
 		capacity_release(n->engine);

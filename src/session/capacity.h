@@ -12,7 +12,7 @@ struct session;
 int capacity_acquire(struct engine *e, int64_t wait_ms, struct err *err);
 void capacity_force_acquire(struct engine *e); /* for an adopted sandbox, which runs already */
 void capacity_release(struct engine *e);
-void session_release_capacity(struct session *n); /* if it has any */
+void capacity_release_session(struct session *n); /* if it has any */
 
 unsigned capacity_active(struct engine *e);
 struct capacity_report {

@@ -5,13 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sandbox/keeper_client.h"
 #include "sandbox/template/template_json.h"
-#include "engine/internal.h"
 #include "admit/policy_rules.h"
 #include "session/session_opts.h"
 #include "admit/quota.h"
-#include "engine/keeper_conn.h"
 #include "session/session.h"
 #include "session/session_spec.h"
 
@@ -65,20 +62,15 @@ static int apply_limits(struct session *n, const struct store_session *s, struct
 
 static int patch_spec(const struct template *limits, struct store_session *s, struct err *err)
 {
-	struct template over, only = { .limits = limits->limits, .limits_set = limits->limits_set };
-	char *text = NULL;
-	int r = 0;
+	struct template only = { .limits = limits->limits, .limits_set = limits->limits_set };
+	auto_fini(template_fini) struct template over;
+	char *text;
 
 	template_init(&over);
-	if (s->spec)
-		r = template_parse("session", s->spec, strlen(s->spec), &over, err);
+	if (s->spec && template_parse("session", s->spec, strlen(s->spec), &over, err) < 0)
+		return -1;
 	only.class = over.class; /* a limit is all that changes */
-	if (r == 0)
-		r = template_merge(&over, &only, err);
-	if (r == 0)
-		r = template_print(&over, &text, err);
-	template_fini(&over);
-	if (r < 0)
+	if (template_merge(&over, &only, err) < 0 || template_print(&over, &text, err) < 0)
 		return -1;
 	free(s->spec);
 	s->spec = text;
@@ -109,21 +101,17 @@ static int patch_times(struct engine *e, const struct session_patch *p,
 		       const struct policy_rules *rules, struct store_session *s, struct err *err)
 {
 	const struct store_policy *of = &rules->policy;
-	int64_t now = engine_now(e);
+	const int64_t *idle = p->idle_timeout_ms, *life = p->max_lifetime_ms;
 
-	if ((p->idle_timeout_ms && *p->idle_timeout_ms <= 0) ||
-	    (p->max_lifetime_ms && *p->max_lifetime_ms <= 0))
+	if ((idle && *idle <= 0) || (life && *life <= 0))
 		return err_set(err, ERR_INVALID, "%s: must be positive",
-			       p->idle_timeout_ms && *p->idle_timeout_ms <= 0 ? "idle_timeout_ms"
-									      : "max_lifetime_ms");
-	if (p->idle_timeout_ms)
-		s->idle_timeout_ms =
-			bounded(*p->idle_timeout_ms, e->opts.idle_max_ms, of->idle_timeout_ms);
-	if (p->max_lifetime_ms)
-		s->max_lifetime_ms =
-			bounded(*p->max_lifetime_ms, e->opts.lifetime_max_ms, of->max_lifetime_ms);
-	if (s->state == SESSION_ACTIVE && (p->idle_timeout_ms || p->max_lifetime_ms))
-		session_record_retime(s, now);
+			       idle && *idle <= 0 ? "idle_timeout_ms" : "max_lifetime_ms");
+	if (idle)
+		s->idle_timeout_ms = bounded(*idle, e->opts.idle_max_ms, of->idle_timeout_ms);
+	if (life)
+		s->max_lifetime_ms = bounded(*life, e->opts.lifetime_max_ms, of->max_lifetime_ms);
+	if (s->state == SESSION_ACTIVE && (idle || life))
+		session_record_retime(s, engine_now(e));
 	return 0;
 }
 
@@ -150,15 +138,13 @@ static int patch_rest(const struct session_patch *p, struct store_session *s, st
 static int patch(struct session *n, const struct session_patch *p, struct store_session *s,
 		 struct err *err)
 {
-	struct policy_rules rules;
-	int r = policy_rules_load(n->engine, s->tenant, s->policy, &rules, err);
+	auto_fini(policy_rules_fini) struct policy_rules rules;
 
-	if (r == 0 && (policy_rules_check(&rules, p->limits, err) < 0 ||
-		       patch_times(n->engine, p, &rules, s, err) < 0 || patch_rest(p, s, err) < 0 ||
-		       (p->limits && patch_limits(n, p->limits, s, err) < 0)))
-		r = -1;
-	policy_rules_fini(&rules);
-	return r;
+	if (policy_rules_load(n->engine, s->tenant, s->policy, &rules, err) < 0 ||
+	    policy_rules_check(&rules, p->limits, err) < 0 ||
+	    patch_times(n->engine, p, &rules, s, err) < 0 || patch_rest(p, s, err) < 0)
+		return -1;
+	return p->limits ? patch_limits(n, p->limits, s, err) : 0;
 }
 
 int session_change(struct engine *e, const struct caller *caller, const struct session_ref *ref,
@@ -169,9 +155,7 @@ int session_change(struct engine *e, const struct caller *caller, const struct s
 	struct err second;
 
 	if (session_lock_reconciled(e, caller, ref, p->if_version, &n, err) < 0 ||
-	    store_session_copy(&n->rec, &s, err) < 0)
-		return -1;
-	if (patch(n, p, &s, err) < 0)
+	    store_session_copy(&n->rec, &s, err) < 0 || patch(n, p, &s, err) < 0)
 		return -1;
 	if (session_update_as(n, &s, "change", caller->actor, err) < 0) {
 		if (p->limits) /* what the record does not say is not so */

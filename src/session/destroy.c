@@ -7,9 +7,7 @@
 
 #include "base/test_hook.h"
 #include "base/vec.h"
-#include "engine/internal.h"
 #include "machine/exec.h"
-#include "engine/keeper_conn.h"
 #include "machine/exec_output_file.h"
 #include "session/destroy.h"
 #include "session/hibernate.h"
@@ -30,38 +28,32 @@ static int write_tombstone(struct session *n, struct store_session *s, struct er
 	return r;
 }
 
-static int bury(struct session *n, const struct session_cause_opts *why, struct err *err)
+static int record_destruction(struct session *n, const struct session_cause_opts *why,
+			      struct err *err)
 {
-	struct store_session s = { 0 };
-	int64_t now = engine_now(n->engine);
-	int r = -1;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 
-	if (store_session_copy(&n->rec, &s, err) < 0)
+	if (store_session_copy(&n->rec, &s, err) < 0 ||
+	    session_record_move(&s, SESSION_DESTROY, why, engine_now(n->engine), err) < 0 ||
+	    write_tombstone(n, &s, err) < 0)
 		return -1;
-	if (session_record_move(&s, SESSION_DESTROY, why, now, err) == 0)
-		r = write_tombstone(n, &s, err);
-	store_session_fini(&s);
-	return r < 0 ? -1 : session_reload(n, err);
+	return session_reload(n, err);
 }
 
 int destroy_finish(struct session *n, struct err *err)
 {
-	int r = -1;
-
 	if (n->machine)
 		session_charge_cpu(n);
 	if (*n->rec.sandbox && keeper_conn_destroy(n->engine, n->rec.sandbox, err) < 0)
 		return -1;
 	hook_crash("destroy:ended");
 	session_end_machine(n);
-	WITH_STORE(n->engine, st)
-	r = store_exec_finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
-	if (r < 0)
+	if (STORE_CALL(n->engine, store_exec_finish_all, n->id, EXEC_KILLED, engine_now(n->engine),
+		       err) < 0)
 		return -1;
 	exec_output_remove(n->engine, n->id);
-	WITH_STORE(n->engine, st)
-	r = store_session_remove(st, n->id, err);
-	if (r < 0 && err->code != ERR_NOT_FOUND)
+	if (STORE_CALL(n->engine, store_session_remove, n->id, err) < 0 &&
+	    err->code != ERR_NOT_FOUND)
 		return -1;
 	hook_crash("destroy:removed");
 	session_forget(n);
@@ -72,7 +64,7 @@ int destroy_session(struct session *n, const struct session_cause_opts *why, str
 {
 	struct err later;
 
-	if (n->rec.state != SESSION_DESTROYING && bury(n, why, err) < 0)
+	if (n->rec.state != SESSION_DESTROYING && record_destruction(n, why, err) < 0)
 		return -1;
 	hook_crash("destroy:recorded");
 	/* from here on it counts as destroyed; the timers finish what fails now */

@@ -45,31 +45,19 @@ static int check_existing(const struct enter *x, const struct session *n, struct
 	return 0;
 }
 
-static bool is_bound(const struct store_session *s, const struct store_binding *b)
-{
-	for (size_t i = 0; i < s->nbindings; i++)
-		if (strcmp(s->bindings[i].kind, b->kind) == 0 &&
-		    strcmp(s->bindings[i].key, b->key) == 0)
-			return true;
-	return false;
-}
-
 /* All keys of the call lead to the one session afterwards. */
 static int bind_keys(const struct enter *x, struct session *n, struct err *err)
 {
 	for (size_t i = 0; i < x->opts->nkeys; i++) {
-		int r = -1;
+		const struct store_binding *key = &x->opts->keys[i];
 
-		if (is_bound(&n->rec, &x->opts->keys[i]))
+		if (session_is_bound(&n->rec, key))
 			continue;
 		if (session_flush(n, err) < 0)
 			return -1;
-		WITH_STORE(x->e, st)
-		r = store_session_rebind(st, x->caller->tenant, &x->opts->keys[i], NULL, n->id,
-					 NULL, err);
-		if (r < 0)
-			return err_ctx(err, "%s '%.64s'", x->opts->keys[i].kind,
-				       x->opts->keys[i].key);
+		if (STORE_CALL(x->e, store_session_rebind, x->caller->tenant, key, NULL, n->id,
+			       NULL, err) < 0)
+			return err_ctx(err, "%s '%.64s'", key->kind, key->key);
 		/* each time: the store raised the version, whatever becomes of the next key */
 		if (session_reload(n, err) < 0) {
 			session_forget(n); /* the next holder of the lock reads it */
@@ -77,11 +65,6 @@ static int bind_keys(const struct enter *x, struct session *n, struct err *err)
 		}
 	}
 	return 0;
-}
-
-static int copy_record(struct enter *x, const struct session *n, struct err *err)
-{
-	return store_session_copy(&n->rec, &x->out.session, err);
 }
 
 /* About to expire: its files get a new sandbox now instead of ending under the caller's hands. */
@@ -120,8 +103,8 @@ static void report_loss(struct enter *x)
 
 	x->out.outcome = SESSION_CREATED;
 	for (size_t i = 0; r < 0 && i < x->opts->nkeys; i++)
-		WITH_STORE(x->e, st)
-	r = store_tombstone_find(st, x->caller->tenant, &x->opts->keys[i], &t, &ignored);
+		r = STORE_CALL(x->e, store_tombstone_find, x->caller->tenant, &x->opts->keys[i], &t,
+			       &ignored);
 	if (r < 0 || strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_REQUESTED)) == 0 ||
 	    (x->opts->user && *t.user && strcmp(x->opts->user, t.user) != 0)) /* another's loss */
 		return;
@@ -147,7 +130,7 @@ static int use_existing(struct enter *x, struct session *n, struct err *err)
 		return -1;
 	repeat_loss(x, n);
 	if (x->opts->no_start)
-		return copy_record(x, n, err);
+		return store_session_copy(&n->rec, &x->out.session, err);
 	if (renew_if_due(n, err) < 0)
 		return -1;
 	if (n->rec.state != SESSION_ACTIVE && start_existing(x, n, err) < 0)
@@ -156,34 +139,34 @@ static int use_existing(struct enter *x, struct session *n, struct err *err)
 		return -1;
 	if (!x->out.state_lost)
 		session_touch(n);
-	return copy_record(x, n, err);
+	return store_session_copy(&n->rec, &x->out.session, err);
 }
 
 /* ---- new session ----------------------------------------------------------------------------- */
 
 static int start_new(struct enter *x, struct session *n, struct err *err)
 {
-	struct resume_result resumed = { 0 };
+	struct resume_result resumed;
 
-	if (!x->opts->no_start && resume_restored(n, &resumed, err) < 0)
-		return -1;
-	x->out.source = resumed.source;
-	x->out.ready_us = resumed.ready_us;
-	if (!x->opts->no_start)
+	if (!x->opts->no_start) {
+		if (resume_restored(n, &resumed, err) < 0)
+			return -1;
+		x->out.source = resumed.source;
+		x->out.ready_us = resumed.ready_us;
 		environment_request_add(x->e, n->rec.template, false);
-	return copy_record(x, n, err);
+	}
+	return store_session_copy(&n->rec, &x->out.session, err);
 }
 
-/* Room and quota come before the record: a refusal leaves no trace. */
+/* Capacity and quota come before the record: a refusal leaves no trace. */
 static int add_session(struct enter *x, struct store_session *s, struct session **ret,
 		       struct err *err)
 {
 	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, x->caller->actor };
-	struct store_event ev = { .kind = "create", .cause = { .at = s->created_at } };
+	struct store_event ev = { .kind = "create",
+				  .cause = session_cause_record(&why, s->created_at) };
 	bool awake = !x->opts->no_start;
 
-	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
-	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", x->caller->actor);
 	/* before another session is evicted for it; resume_new_session() counts it */
 	if (quota_check(x->e, s, true, !awake, err) < 0 ||
 	    (awake && capacity_acquire(x->e, x->opts->wait_ms, err) < 0))
@@ -205,13 +188,9 @@ static void retract_refused(struct session *n, const struct err *why)
 		why->code == ERR_INVALID || why->code == ERR_DENIED || why->code == ERR_CONFLICT;
 	struct store_event ev = { .kind = "refuse", .cause = n->rec.cause };
 	struct err ignored;
-	int r = -1;
 
-	if (!refused || n->rec.state != SESSION_FAILED || *n->rec.sandbox)
-		return;
-	WITH_STORE(n->engine, st)
-	r = store_session_retract(st, &n->rec, &ev, &ignored);
-	if (r == 0)
+	if (refused && n->rec.state == SESSION_FAILED && !*n->rec.sandbox &&
+	    STORE_CALL(n->engine, store_session_retract, &n->rec, &ev, &ignored) == 0)
 		session_forget(n);
 }
 
@@ -246,6 +225,8 @@ static int create_session(struct enter *x, struct err *err)
 /* 1: found and locked. */
 static int find_existing(struct enter *x, struct session **ret, struct err *err)
 {
+	struct session_ref by_id = { .id = NULL };
+
 	for (size_t i = 0; i < x->opts->nkeys; i++) {
 		struct session_ref ref = { .kind = x->opts->keys[i].kind,
 					   .key = x->opts->keys[i].key };
@@ -255,20 +236,15 @@ static int find_existing(struct enter *x, struct session **ret, struct err *err)
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
 	}
-	if (x->opts->idempotency_key ||
-	    x->opts->nkeys == 0) { /* by the id that was promised, or asked for */
-		const char *id = x->opts->idempotency_key ? x->id : x->opts->pin;
-
-		if (id &&
-		    session_lock_reconciled(x->e, x->caller, &(struct session_ref){ .id = id }, 0,
-					    ret, err) == 0)
-			return 1;
-		/* what the key led to was destroyed: its id never comes back */
-		if (id && (err->code != ERR_NOT_FOUND ||
-			   (x->opts->idempotency_key && err->sys == ESTALE)))
-			return -1;
-	}
-	return 0;
+	/* by the id that was promised, or asked for */
+	by_id.id = x->opts->idempotency_key ? x->id : x->opts->nkeys ? NULL : x->opts->pin;
+	if (!by_id.id)
+		return 0;
+	if (session_lock_reconciled(x->e, x->caller, &by_id, 0, ret, err) == 0)
+		return 1;
+	/* what the key led to was destroyed: its id never comes back */
+	return err->code != ERR_NOT_FOUND || (x->opts->idempotency_key && err->sys == ESTALE) ? -1
+											      : 0;
 }
 
 static int enter_or_create(struct enter *x, struct err *err)
@@ -293,7 +269,7 @@ static int enter_or_create(struct enter *x, struct err *err)
 static int claim_id(struct enter *x, struct err *err)
 {
 	struct store_once once = { .created_at = engine_now(x->e) }, first;
-	int r = -1;
+	int r;
 
 	if (id_generate("ses_", x->id, err) < 0)
 		return -1;
@@ -303,8 +279,7 @@ static int claim_id(struct enter *x, struct err *err)
 	snprintf(once.scope, sizeof(once.scope), "create:%s", x->opts->user ? x->opts->user : "");
 	snprintf(once.key, sizeof(once.key), "%s", x->opts->idempotency_key);
 	memcpy(once.target, x->id, sizeof(once.target));
-	WITH_STORE(x->e, st)
-	r = store_once_claim(st, &once, &first, err);
+	r = STORE_CALL(x->e, store_once_claim, &once, &first, err);
 	if (r < 0 && err->code == ERR_CONFLICT) {
 		memcpy(x->id, first.target, sizeof(x->id));
 		return 0;
@@ -366,6 +341,17 @@ static int enter_with_rules(struct enter *x, struct err *err)
 	return r;
 }
 
+static int finish(struct enter *x, int r, struct session_enter_result *ret)
+{
+	if (r < 0) {
+		session_enter_result_fini(&x->out);
+		return -1;
+	}
+	x->e->metrics.entered[x->out.outcome]++;
+	*ret = x->out;
+	return 0;
+}
+
 int session_enter(struct engine *e, const struct caller *caller, const struct session_opts *opts,
 		  struct session_enter_result *ret, struct err *err)
 {
@@ -388,13 +374,7 @@ int session_enter(struct engine *e, const struct caller *caller, const struct se
 	r = enter_with_rules(&x, err);
 	if (shared)
 		single_flight_finish(e, flight, r, &x.out, err);
-	if (r < 0) {
-		session_enter_result_fini(&x.out);
-		return -1;
-	}
-	e->metrics.entered[x.out.outcome]++;
-	*ret = x.out;
-	return 0;
+	return finish(&x, r, ret);
 }
 
 int session_resume(struct engine *e, const struct caller *caller, const struct session_ref *ref,
@@ -407,11 +387,5 @@ int session_resume(struct engine *e, const struct caller *caller, const struct s
 
 	if (user_slot_acquire_ref(e, caller, ref, if_version, &n, &slot, err) < 0)
 		return -1;
-	if (use_existing(&x, n, err) < 0) {
-		session_enter_result_fini(&x.out);
-		return -1;
-	}
-	e->metrics.entered[x.out.outcome]++;
-	*ret = x.out;
-	return 0;
+	return finish(&x, use_existing(&x, n, err), ret);
 }

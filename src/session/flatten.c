@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/test_hook.h"
-#include "engine/keeper_conn.h"
 #include "layers/layer_task.h"
 #include "layers/layers.h"
 #include "layers/layers_sync.h"
@@ -36,16 +35,14 @@ static int choose_layers(struct flatten *f, char (*ids)[STORE_ID], size_t *ret_c
 	struct engine *e = f->task.engine;
 	struct store_layer l;
 	struct err ignored;
-	int r = -1;
 
 	if (!session_trylock(e, f->task.session, &n) || !can_flatten(&n->rec) ||
 	    layers_list_deep_stack(e, n->rec.layer, ids, ret_count, &ignored) < 0 ||
 	    *ret_count <= LAYERS_FLATTEN)
 		return -1;
 	memcpy(f->top, n->rec.layer, sizeof(f->top));
-	WITH_STORE(e, st)
-	r = store_layer_get(st, f->top, &l, &ignored);
-	if (r < 0 || layers_reserve(e, &f->merged, &ignored) < 0)
+	if (STORE_CALL(e, store_layer_get, f->top, &l, &ignored) < 0 ||
+	    layers_reserve(e, &f->merged, &ignored) < 0)
 		return -1;
 	memcpy(f->template, l.template, sizeof(f->template));
 	memcpy(f->task.layer, f->merged.id, sizeof(f->task.layer));
@@ -56,17 +53,14 @@ static int choose_layers(struct flatten *f, char (*ids)[STORE_ID], size_t *ret_c
 static int use_merged(struct flatten *f)
 {
 	auto_call(session_unlock) struct session *n = NULL;
-	struct store_session s = { 0 };
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct err ignored;
 
 	if (!session_trylock(f->task.engine, f->task.session, &n) || !can_flatten(&n->rec) ||
 	    strcmp(n->rec.layer, f->top) != 0 || store_session_copy(&n->rec, &s, &ignored) < 0)
 		return -1;
 	memcpy(s.layer, f->task.layer, sizeof(s.layer));
-	if (session_update(n, &s, "flatten", &ignored) == 0)
-		return 0;
-	store_session_fini(&s);
-	return -1;
+	return session_update(n, &s, "flatten", &ignored);
 }
 
 /* If the session has changed meanwhile, nothing names the new layer and it is collected. */
@@ -90,8 +84,6 @@ static int start_merge(struct flatten *f)
 	size_t n;
 	struct keeper_job job = { 0 };
 	struct err ignored;
-	struct keeper_client *k;
-	int r;
 
 	if (!layer_task_may_start(&f->task))
 		return 0;
@@ -99,12 +91,8 @@ static int start_merge(struct flatten *f)
 		return -1;
 	for (size_t i = 0; i < n; i++)
 		names[i] = ids[i];
-	k = keeper_conn_lock(f->task.engine, &ignored);
-	if (!k)
-		return -1;
-	r = layer_merge(k, f->task.layer, names, n, &job, &ignored);
-	keeper_conn_unlock(f->task.engine);
-	if (r < 0)
+	if (KEEPER_CALL(f->task.engine, &ignored, layer_merge, f->task.layer, names, n, &job,
+			&ignored) < 0)
 		return -1; /* the next round tries again */
 	f->task.started = true;
 	return job.state == KEEPER_JOB_DONE ? end_merge(f, job.bytes) : 0;
@@ -152,11 +140,9 @@ void flatten_sessions(struct engine *e)
 	uint64_t at_rest = SM_BIT(SESSION_HIBERNATED) | SM_BIT(SESSION_FAILED);
 	struct store_session_list l = { 0 };
 	struct err ignored;
-	int r = -1;
 
-	WITH_STORE(e, st)
-	r = store_session_find_deep(st, at_rest, LAYERS_FLATTEN, PAGE, &l, &ignored);
-	for (size_t i = 0; r == 0 && i < l.count; i++)
+	(void)STORE_CALL(e, store_session_find_deep, at_rest, LAYERS_FLATTEN, PAGE, &l, &ignored);
+	for (size_t i = 0; i < l.count; i++)
 		flatten_session(e, l.items[i].id);
 	store_session_list_fini(&l);
 }

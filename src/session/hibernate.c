@@ -5,73 +5,15 @@
 #include <string.h>
 
 #include "base/test_hook.h"
-#include "engine/internal.h"
 #include "machine/exec.h"
-#include "admit/quota.h"
 #include "engine/keeper_conn.h"
 #include "layers/layers_sync.h"
 #include "machine/machine.h"
-#include "session/capacity.h"
 #include "session/hibernate.h"
 #include "session/session.h"
 #include "session/session_spec.h"
 
 enum { QUIET_WAIT_MS = 2000 };
-
-/* Charges its CPU time to its user; nothing if the keeper no longer knows it. */
-void session_charge_cpu(struct session *n)
-{
-	struct keeper_stats used;
-	struct err ignored;
-
-	if (keeper_conn_stats(n->engine, n->rec.sandbox, &used, &ignored) == 0)
-		quota_charge(n->engine, &n->rec, used.cpu_us);
-}
-
-void session_end_machine(struct session *n)
-{
-	struct machine *v = n->machine;
-
-	session_set_machine(n, NULL);
-	machine_close(v);
-	session_release_capacity(n);
-	n->probe_failures = 0;
-}
-
-static int has_layer(struct session *n, const char *layer, bool *ret, struct err *err)
-{
-	struct keeper_listing l;
-
-	if (keeper_conn_list(n->engine, &l, err) < 0)
-		return -1;
-	*ret = keeper_listing_has_layer(&l, layer);
-	keeper_listing_fini(&l);
-	return 0;
-}
-
-/* While the sandbox runs, the record names the layer that it was resumed from, so that it is
- * found if a power loss undoes the rename. A taken layer does not exist as a layer. */
-int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err)
-{
-	struct store_layer l;
-	bool there = false;
-	int r = -1;
-
-	if (*n->rec.layer && n->layer_use == LAYER_UNKNOWN) {
-		if (has_layer(n, n->rec.layer, &there, err) < 0)
-			return -1;
-		n->layer_use = there ? LAYER_BELOW : LAYER_TAKEN;
-	}
-	if (!*n->rec.layer || n->layer_use == LAYER_BELOW) {
-		memcpy(ret, n->rec.layer, STORE_ID);
-		return 0;
-	}
-	WITH_STORE(n->engine, st)
-	r = store_layer_get(st, n->rec.layer, &l, err);
-	if (r == 0)
-		memcpy(ret, l.parent, STORE_ID);
-	return r;
-}
 
 static int record_layer(struct session *n, bool whole, struct err *err)
 {
@@ -80,9 +22,8 @@ static int record_layer(struct session *n, bool whole, struct err *err)
 	int r = -1;
 
 	memcpy(l.id, n->rec.sandbox, sizeof(l.id));
-	if (spec_base(n->engine, &n->rec, l.template, err) < 0)
-		return -1;
-	if (!whole && session_base_layer(n, l.parent, err) < 0)
+	if (spec_base(n->engine, &n->rec, l.template, err) < 0 ||
+	    (!whole && session_base_layer(n, l.parent, err) < 0))
 		return -1;
 	WITH_STORE(n->engine, st)
 	{
@@ -104,10 +45,9 @@ static int record_lost_files(struct session *n, struct err *err)
 {
 	struct store_snapshot snap = { .generation = n->rec.generation,
 				       .created_at = engine_now(n->engine) };
-	struct store_session s = { 0 };
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct session_cause_opts why = { SESSION_CAUSE_GONE, "its files were lost", "lodge" };
 	char text[STORE_TEXT];
-	int r = 0;
 
 	/* the layer the record names may be the very files that are lost */
 	if (session_base_layer(n, snap.layer, err) < 0)
@@ -115,26 +55,20 @@ static int record_lost_files(struct session *n, struct err *err)
 	if (*snap.layer) {
 		memcpy(snap.tenant, n->rec.tenant, sizeof(snap.tenant));
 		memcpy(snap.session, n->id, sizeof(snap.session));
-		if (id_generate("snp_", snap.id, err) < 0)
-			return -1;
-		WITH_STORE(n->engine, st)
-		r = store_snapshot_add(st, &snap, err);
-		if (r < 0)
+		if (id_generate("snp_", snap.id, err) < 0 ||
+		    STORE_CALL(n->engine, store_snapshot_add, &snap, err) < 0)
 			return -1;
 		snprintf(text, sizeof(text),
-			 "its files were lost; the state before the last resume is kept as "
-			 "snapshot %s",
+			 "%s; the state before the last resume is kept as snapshot %s", why.text,
 			 snap.id);
 		why.text = text;
 	}
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	s.layer[0] = '\0';
-	if (session_record_move(&s, SESSION_GONE, &why, engine_now(n->engine), err) == 0 &&
-	    session_update(n, &s, session_event_name(SESSION_GONE), err) == 0)
-		return 0;
-	store_session_fini(&s);
-	return -1;
+	if (session_record_move(&s, SESSION_GONE, &why, engine_now(n->engine), err) < 0)
+		return -1;
+	return session_update(n, &s, session_event_name(SESSION_GONE), err);
 }
 
 /* A power loss may have undone the rename of the layer: then its files are back, with what had
@@ -144,32 +78,16 @@ static int recover_files(struct session *n, struct err *err)
 	static const struct session_cause_opts why = {
 		SESSION_CAUSE_GONE, "the host stopped; data not yet on disk was lost", "lodge"
 	};
-	bool there = false;
-	int64_t refs = 0;
-	int r = 0;
+	bool there;
+	int64_t refs;
 
 	if (!*n->rec.layer || n->layer_use == LAYER_BELOW)
 		return record_lost_files(n, err);
-	if (has_layer(n, n->rec.layer, &there, err) < 0)
-		return -1;
-	WITH_STORE(n->engine, st)
-	r = store_layer_refs(st, n->rec.layer, &refs, err);
-	if (r < 0)
+	if (keeper_conn_has_layer(n->engine, n->rec.layer, &there, err) < 0 ||
+	    STORE_CALL(n->engine, store_layer_refs, n->rec.layer, &refs, err) < 0)
 		return -1;
 	return there && refs == 1 ? session_transition(n, SESSION_SEALED, &why, NULL, NULL, err)
 				  : record_lost_files(n, err);
-}
-
-/* Those of a sandbox that died while no engine ran; machine_close() ends the others. */
-static int end_execs(struct session *n, struct err *err)
-{
-	int r = 0;
-
-	if (n->machine)
-		return 0;
-	WITH_STORE(n->engine, st)
-	r = store_exec_finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
-	return r;
 }
 
 int hibernate_finish(struct session *n, const struct session_cause_opts *why, struct err *err)
@@ -183,7 +101,9 @@ int hibernate_finish(struct session *n, const struct session_cause_opts *why, st
 	if (keeper_conn_stop(n->engine, sandbox, err) < 0)
 		return -1;
 	hook_crash("hibernate:stopped");
-	if (end_execs(n, err) < 0)
+	/* those of a sandbox that died while no engine ran; machine_close() ends the others */
+	if (!n->machine && STORE_CALL(n->engine, store_exec_finish_all, n->id, EXEC_KILLED,
+				      engine_now(n->engine), err) < 0)
 		return -1;
 	session_end_machine(n);
 	if (keeper_conn_seal(n->engine, sandbox, sandbox, &whole, err) < 0)
@@ -201,8 +121,8 @@ int hibernate_finish(struct session *n, const struct session_cause_opts *why, st
 
 int hibernate_session(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
+	struct session_cause_opts failed = { SESSION_CAUSE_ERROR, err->msg, "lodge" };
 	struct err second;
-	bool alive;
 
 	if (n->machine) /* what is being read or written at this moment may finish */
 		(void)machine_wait_idle(n->machine, QUIET_WAIT_MS);
@@ -213,12 +133,8 @@ int hibernate_session(struct session *n, const struct session_cause_opts *why, s
 		return 0;
 	/* a sandbox that could not be stopped stays; a stopped one is sealed by the next
 	 * reconcile */
-	alive = n->machine && !machine_is_gone(n->machine);
-	if (alive)
-		(void)session_transition(
-			n, SESSION_ERROR,
-			&(struct session_cause_opts){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
-			NULL, NULL, &second);
+	if (n->machine && !machine_is_gone(n->machine))
+		(void)session_transition(n, SESSION_ERROR, &failed, NULL, NULL, &second);
 	return -1;
 }
 

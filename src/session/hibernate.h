@@ -8,12 +8,6 @@
 int hibernate_session(struct session *n, const struct session_cause_opts *why, struct err *err);
 /* The second half of it, from HIBERNATING: stop, seal, record. */
 int hibernate_finish(struct session *n, const struct session_cause_opts *why, struct err *err);
-/* What lies below the writable files of its sandbox: "" if nothing does. */
-int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err);
-/* Charges its CPU time to its user, before the sandbox is ended. */
-void session_charge_cpu(struct session *n);
-/* Closes the machine and releases its capacity. */
-void session_end_machine(struct session *n);
 /* hibernate_session() on request, if it is active. */
 int hibernate_if_active(struct session *n, const char *actor, struct err *err);
 

@@ -17,15 +17,12 @@ int session_set_frozen(struct session *n, bool frozen, struct err *err)
 
 static int set_paused(struct session *n, bool paused, const char *actor, struct err *err)
 {
-	struct store_session s = { 0 };
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	s.paused = paused;
-	if (session_update_as(n, &s, paused ? "pause" : "unpause", actor, err) == 0)
-		return 0;
-	store_session_fini(&s);
-	return -1;
+	return session_update_as(n, &s, paused ? "pause" : "unpause", actor, err);
 }
 
 /* The record first: one that says paused and runs is thawed by the next use, which is harmless. */
@@ -40,8 +37,8 @@ int session_pause(struct engine *e, const struct caller *caller, const struct se
 		return -1;
 	if (n->rec.paused)
 		return session_return_record(n, ret, err);
-	if (!machine_wait_idle(n->machine,
-			       PAUSE_WAIT_MS)) /* a frozen transfer would wait for ever */
+	/* a frozen transfer would wait for ever */
+	if (!machine_wait_idle(n->machine, PAUSE_WAIT_MS))
 		return err_set(err, ERR_CONFLICT, "session %s: files are being transferred", n->id);
 	if (set_paused(n, true, caller->actor, err) < 0)
 		return -1;

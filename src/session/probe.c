@@ -13,11 +13,8 @@
 #include "base/clock.h"
 #include "base/test_hook.h"
 #include "sandbox/agent_client.h"
-#include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/guest_exec_log.h"
-#include "engine/internal.h"
-#include "engine/keeper_conn.h"
 #include "machine/machine.h"
 #include "machine/machine_pump.h"
 #include "session/hibernate.h"
@@ -44,12 +41,12 @@ enum echo_status {
 	ECHO_GONE, /* the connection ended */
 };
 
-/* All with machine.mutex. Who waits may leave before the answer: then the answer frees it. */
+/* All with machine.mutex. If the caller stops waiting, on_end() frees it. */
 struct echo {
 	struct machine *machine;
 	struct guest_exec *exec;
-	bool done, left;
-	struct err err; /* of ECHO_ILL */
+	bool done, abandoned;
+	struct err err; /* of ECHO_FAILED */
 	char marker[STORE_ID];
 };
 
@@ -57,7 +54,7 @@ static void on_end(struct guest_exec *x, void *arg)
 {
 	struct echo *c = arg;
 
-	if (c->left) {
+	if (c->abandoned) {
 		guest_exec_free(x); /* lodge-init forgets it, too */
 		free(c);
 		return;
@@ -86,17 +83,9 @@ static int echo_begin(struct echo *c, int64_t deadline_ms, struct err *err)
 	return 0;
 }
 
-/* False when the time is over. */
-static bool wait_change(struct machine *v, int64_t until)
-{
-	struct timespec ts = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
-
-	return pthread_cond_timedwait(&v->changed, &v->mutex, &ts) != ETIMEDOUT;
-}
-
-/* Sends the command, or says why not. A full connection may drain, and the pump reports a closed
- * one (EPIPE) in a moment, so both are tried again; no other failure is the fault of the sandbox.
- */
+/* Sends the command, or sets *ret to the reason. A full connection may drain, and the pump reports
+ * a closed one (EPIPE) in a moment, so both are tried again; no other failure is the fault of the
+ * sandbox. */
 static bool echo_sent(struct echo *c, int64_t until, enum echo_status *ret)
 {
 	struct machine *v = c->machine;
@@ -113,7 +102,8 @@ static bool echo_sent(struct echo *c, int64_t until, enum echo_status *ret)
 		if ((c->err.sys && c->err.sys != EPIPE) ||
 		    (c->err.code != ERR_LIMIT && c->err.code != ERR_UNAVAILABLE))
 			return false;
-		(void)wait_change(v, now + TRY_MS < until ? now + TRY_MS : until);
+		(void)cond_wait_until(&v->changed, &v->mutex,
+				      now + TRY_MS < until ? now + TRY_MS : until);
 	}
 }
 
@@ -154,10 +144,10 @@ static enum echo_status echo_send(struct echo *c, int64_t deadline_ms)
 
 	if (!echo_sent(c, until, &how))
 		return how;
-	while (!c->done && wait_change(c->machine, until))
+	while (!c->done && cond_wait_until(&c->machine->changed, &c->machine->mutex, until))
 		;
 	if (!c->done) {
-		c->left = true;
+		c->abandoned = true;
 		return ECHO_SILENT;
 	}
 	how = echo_judge(c);
@@ -179,13 +169,12 @@ static int echo(struct machine *v, int64_t deadline_ms, enum echo_status *ret, s
 		return -1;
 	}
 	c->machine = v;
-	pthread_mutex_lock(&v->mutex);
+	MUTEX_GUARD(&v->mutex);
 	*ret = echo_send(c, deadline_ms);
 	histogram_add(&v->engine->metrics.probe, clock_mono_us() - began_us);
 	*why = c->err;
-	if (!c->left)
+	if (!c->abandoned)
 		free(c);
-	pthread_mutex_unlock(&v->mutex);
 	return 0;
 }
 
@@ -235,7 +224,7 @@ static int expire(struct session *n, const struct session_cause_opts *why,
 	return 0;
 }
 
-/* The sandbox no longer responds. What the keeper still has of it tells how it ended. */
+/* The connection ended. What the keeper still has of the sandbox shows how it ended. */
 static int expire_gone(struct session *n, const struct caller *caller,
 		       struct session_probe_result *ret, struct err *err)
 {
@@ -245,36 +234,34 @@ static int expire_gone(struct session *n, const struct caller *caller,
 
 	if (keeper_conn_list(n->engine, &l, err) < 0)
 		return -1;
-	if (keeper_listing_sandbox(&l, n->rec.sandbox) == KEEPER_PRESENCE_NONE)
-		why = (struct session_cause_opts){ SESSION_CAUSE_GONE,
-						   "its sandbox does not exist any more",
-						   caller->actor };
+	if (keeper_listing_sandbox(&l, n->rec.sandbox) == KEEPER_PRESENCE_NONE) {
+		why.cause = SESSION_CAUSE_GONE;
+		why.text = "its sandbox does not exist any more";
+	}
 	keeper_listing_fini(&l);
 	return expire(n, &why, ret, err);
 }
 
-static int found_silent(struct session *n, const struct caller *caller, int64_t begun, bool hasty,
-			struct session_probe_result *ret, struct err *err)
+static int record_silent(struct session *n, const struct caller *caller, int64_t begun, bool hasty,
+			 struct session_probe_result *ret, struct err *err)
 {
-	struct engine *e = n->engine;
 	char text[STORE_TEXT];
+	struct session_cause_opts why = { SESSION_CAUSE_UNAVAILABLE, text, caller->actor };
 
-	/* those that waited together for the same answer missed one, not several */
+	/* callers that waited together for the same answer count as one failed probe */
 	if (!hasty && (!n->probe_failures || n->probe_failed_at <= begun)) {
 		n->probe_failures++;
 		n->probe_failed_at = clock_mono_ms();
 	}
-	if (n->probe_failures < e->opts.probe_failures) {
+	if (n->probe_failures < n->engine->opts.probe_failures) {
 		*ret = unknown_result(n, "the sandbox did not answer in time");
 		return 0;
 	}
 	snprintf(text, sizeof(text), "it did not answer %u probes in a row", n->probe_failures);
-	return expire(
-		n, &(struct session_cause_opts){ SESSION_CAUSE_UNAVAILABLE, text, caller->actor },
-		ret, err);
+	return expire(n, &why, ret, err);
 }
 
-static int found_well(struct session *n, struct session_probe_result *ret, struct err *err)
+static int record_ok(struct session *n, struct session_probe_result *ret, struct err *err)
 {
 	n->probe_failures = 0;
 	if (n->rec.state == SESSION_FAILED && session_revive(n, err) < 0)
@@ -284,7 +271,7 @@ static int found_well(struct session *n, struct session_probe_result *ret, struc
 }
 
 /* Whether the record says that a sandbox runs; the connection is not checked. */
-static bool should_live(const struct session *n)
+static bool should_run(const struct session *n)
 {
 	return n->rec.runtime == SESSION_RUNTIME_LIVE &&
 	       (n->rec.state == SESSION_ACTIVE || n->rec.state == SESSION_FAILED);
@@ -292,15 +279,15 @@ static bool should_live(const struct session *n)
 
 /* Reconciles unfinished work first. A sandbox that should run but does not respond to a
  * connection counts as silent. */
-static int look_unconnected(struct session *n, const struct caller *caller, int64_t begun,
-			    struct session_probe_result *ret, struct err *err)
+static int check_unconnected(struct session *n, const struct caller *caller, int64_t begun,
+			     struct session_probe_result *ret, struct err *err)
 {
-	bool lived = should_live(n);
+	bool lived = should_run(n);
 
 	if (reconcile_session(n, err) < 0) {
-		if (err->code != ERR_TIMEOUT || !should_live(n))
+		if (err->code != ERR_TIMEOUT || !should_run(n))
 			return -1;
-		return found_silent(n, caller, begun, false, ret, err);
+		return record_silent(n, caller, begun, false, ret, err);
 	}
 	if (n->machine)
 		return 1;
@@ -308,12 +295,12 @@ static int look_unconnected(struct session *n, const struct caller *caller, int6
 	return 0;
 }
 
-/* 1: *ret_live is to be asked; 0: *ret says it all. */
+/* 1: *ret_machine must be probed; 0: *ret is the result. */
 static int check_record(struct session *n, const struct caller *caller, int64_t begun,
-			struct machine **ret_live, struct session_probe_result *ret,
+			struct machine **ret_machine, struct session_probe_result *ret,
 			struct err *err)
 {
-	int r = n->machine ? 1 : look_unconnected(n, caller, begun, ret, err);
+	int r = n->machine ? 1 : check_unconnected(n, caller, begun, ret, err);
 
 	if (r <= 0)
 		return r;
@@ -324,32 +311,33 @@ static int check_record(struct session *n, const struct caller *caller, int64_t 
 		ret->cause = (struct store_cause){ .text = "paused" };
 		return 0;
 	}
-	*ret_live = machine_ref(n->machine);
+	*ret_machine = machine_ref(n->machine);
 	return 1;
 }
 
-struct asked {
+struct probe_run {
 	int64_t begun; /* clock_mono_ms() */
 	bool hasty;
 	enum echo_status how;
 	struct err why;
 };
 
-static int record(struct session *n, const struct caller *caller, const struct machine *v,
-		  const struct asked *a, struct session_probe_result *ret, struct err *err)
+static int record_status(struct session *n, const struct caller *caller, const struct machine *v,
+			 const struct probe_run *a, struct session_probe_result *ret,
+			 struct err *err)
 {
 	if (n->machine != v) { /* another caller changed it meanwhile */
-		*ret = should_live(n) ? unknown_result(n, "the sandbox was replaced meanwhile")
-				      : make_result(n, SESSION_PROBE_NO_SANDBOX);
+		*ret = should_run(n) ? unknown_result(n, "the sandbox was replaced meanwhile")
+				     : make_result(n, SESSION_PROBE_NO_SANDBOX);
 		return 0;
 	}
 	switch (a->how) {
 	case ECHO_OK:
-		return found_well(n, ret, err);
+		return record_ok(n, ret, err);
 	case ECHO_GONE:
 		return expire_gone(n, caller, ret, err);
 	case ECHO_SILENT:
-		return found_silent(n, caller, a->begun, a->hasty, ret, err);
+		return record_silent(n, caller, a->begun, a->hasty, ret, err);
 	case ECHO_FAILED:
 		break;
 	}
@@ -362,8 +350,8 @@ int session_probe(struct engine *e, const struct caller *caller, const struct se
 		  int64_t deadline_ms, struct session_probe_result *ret, struct err *err)
 {
 	int64_t wait = deadline_ms > 0 ? deadline_ms : e->opts.probe_ms;
-	struct asked a = { .begun = clock_mono_ms(),
-			   .hasty = wait < e->opts.probe_ms / SHORT_PART };
+	struct probe_run a = { .begun = clock_mono_ms(),
+			       .hasty = wait < e->opts.probe_ms / SHORT_PART };
 	auto_call(session_unlock) struct session *n = NULL;
 	auto_call(machine_unref) struct machine *v = NULL;
 	char id[STORE_ID];
@@ -379,38 +367,21 @@ int session_probe(struct engine *e, const struct caller *caller, const struct se
 	if (echo(v, wait < DEADLINE_MAX_MS ? wait : DEADLINE_MAX_MS, &a.how, &a.why, err) < 0 ||
 	    session_lock_ref(e, caller, &(struct session_ref){ .id = id }, &n, err) < 0)
 		return -1;
-	return record(n, caller, v, &a, ret, err);
+	return record_status(n, caller, v, &a, ret, err);
 }
 
 /* ---- without a probe ------------------------------------------------------------------------- */
 
-struct connection {
-	const char *session;
-	bool open;
-};
-
-static void note_connection(struct session *n, void *arg)
-{
-	struct connection *c = arg;
-
-	if (n->machine && strcmp(n->id, c->session) == 0)
-		c->open = !machine_is_gone(n->machine);
-}
-
 bool session_is_valid(struct engine *e, const struct caller *caller, const struct session_ref *ref)
 {
-	struct store_session s;
-	struct connection c = { .session = s.id };
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	auto_call(machine_unref) struct machine *v = NULL;
 	struct err ignored;
-	bool active;
 
-	if (session_get(e, caller, ref, &s, &ignored) < 0)
+	if (session_get(e, caller, ref, &s, &ignored) < 0 || !session_is_active(&s, engine_now(e)))
 		return false;
-	active = session_is_active(&s, engine_now(e));
-	if (active)
-		session_each(e, note_connection, &c);
-	store_session_fini(&s);
-	return active && c.open;
+	v = session_find_machine(e, s.id);
+	return v && !machine_is_gone(v);
 }
 
 /* ---- activity -------------------------------------------------------------------------------- */
@@ -423,15 +394,11 @@ static bool is_busy(uint64_t before_us, uint64_t after_us, int64_t ms)
 
 static bool has_shell(struct machine *v)
 {
-	bool ready;
-
-	pthread_mutex_lock(&v->mutex);
-	ready = v->spare_shell;
-	pthread_mutex_unlock(&v->mutex);
-	return ready;
+	MUTEX_GUARD(&v->mutex);
+	return v->spare_shell;
 }
 
-/* Nothing is known of before: a moment is watched. */
+/* Without an earlier sample: measures a short interval. */
 static bool sample_briefly(struct session *n, uint64_t before_us)
 {
 	struct keeper_stats st;

@@ -4,24 +4,10 @@
 
 #include "session/session.h"
 
-/* Sentences for what is not there, and the reason if it was. */
-void session_ref_set_not_found(const struct session_ref *ref, struct err *err);
-
-static inline int session_ref_not_found(const struct session_ref *ref, struct err *reterr)
-{
-	session_ref_set_not_found(ref, reterr);
-	return -1;
-}
-
-void session_ref_set_gone(struct engine *e, const struct caller *caller,
-			  const struct session_ref *ref, struct err *err);
-
-static inline int session_ref_gone(struct engine *e, const struct caller *caller,
-				   const struct session_ref *ref, struct err *reterr)
-{
-	session_ref_set_gone(e, caller, ref, reterr);
-	return -1;
-}
+/* Both return -1: ERR_NOT_FOUND; and, unless there is no tombstone, who destroyed it and when. */
+int session_ref_not_found(const struct session_ref *ref, struct err *err);
+int session_ref_gone(struct engine *e, const struct caller *caller, const struct session_ref *ref,
+		     struct err *err);
 
 int session_ref_binding(const struct session_ref *ref, struct store_binding *ret, struct err *err);
 

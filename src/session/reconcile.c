@@ -7,11 +7,8 @@
 
 #include "base/test_hook.h"
 #include "sandbox/agent_client.h"
-#include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/agent_sync.h"
-#include "engine/internal.h"
-#include "engine/keeper_conn.h"
 #include "machine/machine.h"
 #include "machine/machine_pump.h"
 #include "session/capacity.h"
@@ -23,28 +20,16 @@
 #include "session/session.h"
 #include "session/session_spec.h"
 
-static const struct session_cause_opts interrupted = { SESSION_CAUSE_INTERRUPTED,
-						       "interrupted because lodge stopped",
-						       "lodge" };
-
-static int mark_failed(struct session *n, struct err *err)
-{
-	return session_transition(n, SESSION_ERROR, &interrupted, NULL, NULL, err);
-}
-
 /* The files are in the layer, or were taken out of it for the sandbox: then they go back. If
  * both are missing, the next start reports it. */
 static int put_back_files(struct session *n, struct err *err)
 {
-	struct keeper_listing l;
 	bool has_layer, whole;
 	int r;
 
 	if (keeper_conn_stop(n->engine, n->rec.sandbox, err) < 0 ||
-	    keeper_conn_list(n->engine, &l, err) < 0)
+	    keeper_conn_has_layer(n->engine, n->rec.layer, &has_layer, err) < 0)
 		return -1;
-	has_layer = keeper_listing_has_layer(&l, n->rec.layer);
-	keeper_listing_fini(&l);
 	if (has_layer)
 		return keeper_conn_destroy(n->engine, n->rec.sandbox, err);
 	r = keeper_conn_seal(n->engine, n->rec.sandbox, n->rec.layer, &whole, err);
@@ -65,8 +50,14 @@ int reconcile_undo_start(struct session *n, struct err *err)
 
 static int reconcile_start(struct session *n, struct err *err)
 {
+	static const struct session_cause_opts interrupted = { SESSION_CAUSE_INTERRUPTED,
+							       "interrupted because lodge stopped",
+							       "lodge" };
+
 	session_end_machine(n);
-	return reconcile_undo_start(n, err) < 0 ? -1 : mark_failed(n, err);
+	if (reconcile_undo_start(n, err) < 0)
+		return -1;
+	return session_transition(n, SESSION_ERROR, &interrupted, NULL, NULL, err);
 }
 
 static int reconcile_hibernating(struct session *n, struct err *err)
@@ -85,18 +76,6 @@ static int reconcile_hibernating(struct session *n, struct err *err)
 /* Nobody is waited for longer than this: a start must not hang on one sandbox. */
 enum { ADOPT_MS = 5000 };
 
-static int attach(struct session *n, struct sandbox **ret, struct err *err)
-{
-	struct keeper_client *k = keeper_conn_lock(n->engine, err);
-	int r;
-
-	if (!k)
-		return -1;
-	r = sandbox_attach(k, n->rec.sandbox, ret, err);
-	keeper_conn_unlock(n->engine);
-	return r;
-}
-
 static int connect_machine(struct session *n, struct err *err)
 {
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
@@ -104,7 +83,7 @@ static int connect_machine(struct session *n, struct err *err)
 	struct agent *agent;
 	struct machine *v;
 
-	if (attach(n, &sb, err) < 0)
+	if (KEEPER_CALL(n->engine, err, sandbox_attach, n->rec.sandbox, &sb, err) < 0)
 		return -1;
 	template_init(&spec);
 	agent = sandbox_agent(sb);

@@ -7,11 +7,8 @@
 
 #include "base/clock.h"
 #include "base/test_hook.h"
-#include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
-#include "engine/internal.h"
 #include "admit/quota.h"
-#include "engine/keeper_conn.h"
 #include "engine/name_lock.h"
 #include "engine/start_progress.h"
 #include "layers/layers.h"
@@ -33,25 +30,22 @@ struct stack {
 
 static int find_stack(struct session *n, struct stack *ret, struct err *err)
 {
-	struct engine *e = n->engine;
-	int64_t refs = 0;
-	int r = -1;
+	int64_t refs;
 
 	ret->count = 0;
 	ret->take = false;
 	if (!*n->rec.layer)
 		return 0;
-	if (layers_list_stack(e, n->rec.layer, ret->ids, &ret->count, err) < 0)
+	if (layers_list_stack(n->engine, n->rec.layer, ret->ids, &ret->count, err) < 0 ||
+	    STORE_CALL(n->engine, store_layer_refs, n->rec.layer, &refs, err) < 0)
 		return -1;
 	for (size_t i = 0; i < ret->count; i++)
 		ret->names[i] = ret->ids[i];
-	WITH_STORE(e, st)
-	r = store_layer_refs(st, n->rec.layer, &refs, err);
 	ret->take = refs == 1;
-	return r;
+	return 0;
 }
 
-/* Not every way to write a directory is one that the keeper takes; it may be there all the same. */
+/* The keeper accepts only normalized paths; a directory with another spelling may exist. */
 static bool is_valid_workdir(const char *workdir)
 {
 	char path[KEEPER_PATH_SIZE] = { 0 };
@@ -68,8 +62,6 @@ static int make_sandbox(struct session *n, const struct stack *stack, struct tem
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 	char base[STORE_ID];
-	struct keeper_client *k;
-	int r;
 
 	if (spec_load(n->engine, &n->rec, t, err) < 0 || template_apply(t, &spec, err) < 0 ||
 	    spec_base(n->engine, &n->rec, base, err) < 0)
@@ -83,12 +75,7 @@ static int make_sandbox(struct session *n, const struct stack *stack, struct tem
 	spec.take = stack->take;
 	spec.layers = stack->names;
 	spec.nlayers = stack->count;
-	k = keeper_conn_lock(n->engine, err);
-	if (!k)
-		return -1;
-	r = sandbox_new(k, &spec, ret, err);
-	keeper_conn_unlock(n->engine);
-	return r;
+	return KEEPER_CALL(n->engine, err, sandbox_new, &spec, ret, err);
 }
 
 /* Takes over `sb` and what `t` owns, also on failure. */
@@ -137,6 +124,7 @@ static int start(struct session *n, struct resume_result *ret, struct err *err)
 
 int resume_restored(struct session *n, struct resume_result *ret, struct err *err)
 {
+	struct session_cause_opts failed = { SESSION_CAUSE_ERROR, err->msg, "lodge" };
 	uint64_t began_us = clock_mono_us();
 	struct err second;
 
@@ -147,18 +135,15 @@ int resume_restored(struct session *n, struct resume_result *ret, struct err *er
 		progress_report(n->engine, n->id, "ready", "ready", "the sandbox is ready", 2, 2);
 		return 0;
 	}
-	/* the session is there: a layer or template that is not is no reason to deny it */
+	/* the session exists: a missing layer or template must not look as if it did not */
 	if (err->code == ERR_NOT_FOUND)
 		err->code = ERR_CONFLICT;
 	progress_report(n->engine, n->id, "error", "sandbox", err->msg, 1, 2);
-	session_release_capacity(n);
+	capacity_release_session(n);
 	/* Also after an error of the keeper: it may have made the sandbox before it died. What
 	 * cannot be undone now, the next reconcile finds by the record. */
 	if (reconcile_undo_start(n, &second) == 0)
-		(void)session_transition(
-			n, SESSION_ERROR,
-			&(struct session_cause_opts){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
-			NULL, NULL, &second);
+		(void)session_transition(n, SESSION_ERROR, &failed, NULL, NULL, &second);
 	return -1;
 }
 
@@ -168,7 +153,7 @@ static void set_sandbox(struct store_session *s, void *arg)
 }
 
 /* Checking a quota and counting towards it are one step: two sessions never take the same rest. */
-static void quota_lock(struct engine *e, struct name_lock *l, const struct store_session *s)
+static void lock_quota(struct engine *e, struct name_lock *l, const struct store_session *s)
 {
 	name_lock(e, l, "quota", s->tenant, "");
 }
@@ -184,7 +169,7 @@ int resume_new_session(struct engine *e, struct store_session *s, const struct s
 
 	if (id_generate("sbx_", sandbox, err) < 0)
 		return -1;
-	quota_lock(e, &lock, s);
+	lock_quota(e, &lock, s);
 	r = quota_check(e, s, true, no_start, err);
 	if (r == 0)
 		r = session_create(e, s, ev, !no_start && !*s->layer, &n, err);
@@ -210,7 +195,7 @@ static int record_start(struct session *n, const struct session_cause_opts *why,
 
 	if (id_generate("sbx_", sandbox, err) < 0)
 		return -1;
-	quota_lock(n->engine, &lock, &n->rec);
+	lock_quota(n->engine, &lock, &n->rec);
 	r = quota_check(n->engine, &n->rec, false, false, err);
 	if (r == 0)
 		r = session_transition(n, SESSION_START, why, set_sandbox, sandbox, err);
@@ -230,7 +215,7 @@ int resume_session(struct session *n, const struct session_cause_opts *why, int6
 		return -1;
 	n->has_capacity = true;
 	if (record_start(n, why, err) < 0) {
-		session_release_capacity(n);
+		capacity_release_session(n);
 		return -1;
 	}
 	hook_crash("resume:recorded");

@@ -2,14 +2,16 @@
 /* Sessions in memory. One call at a time holds a session's lock; all others see the record that
  * it published. */
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/test_hook.h"
-#include "engine/internal.h"
+#include "base/vec.h"
+#include "admit/quota.h"
+#include "session/capacity.h"
 #include "session/query.h"
 #include "session/reconcile.h"
 #include "session/session.h"
@@ -46,16 +48,12 @@ static struct session *add_session(struct engine *e, const char *id)
 {
 	struct session **head = &e->sessions[bucket_of(id)];
 	struct session *n = calloc(1, sizeof(*n));
-	pthread_condattr_t attr;
 
 	if (!n)
 		return NULL;
 	n->engine = e;
 	snprintf(n->id, sizeof(n->id), "%s", id);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&n->unlocked, &attr);
-	pthread_condattr_destroy(&attr);
+	cond_init(&n->unlocked);
 	n->next = *head;
 	*head = n;
 	return n;
@@ -82,11 +80,10 @@ static void unref_session(struct session *n)
 
 void session_each(struct engine *e, session_each_fn *fn, void *arg)
 {
-	pthread_mutex_lock(&e->mutex);
+	MUTEX_GUARD(&e->mutex);
 	for (size_t i = 0; i < SESSION_BUCKETS; i++)
 		for (struct session *n = e->sessions[i]; n; n = n->next)
 			fn(n, arg);
-	pthread_mutex_unlock(&e->mutex);
 }
 
 void sessions_free(struct engine *e)
@@ -98,72 +95,51 @@ void sessions_free(struct engine *e)
 
 /* ---- lock ------------------------------------------------------------------------------------ */
 
-static int wait_unlocked(struct engine *e, struct session *n, struct err *err)
-{
-	struct timespec until = clock_deadline(CLOCK_MONOTONIC, LOCK_WAIT_MS);
-
-	while (n->locked)
-		if (pthread_cond_timedwait(&n->unlocked, &e->mutex, &until) == ETIMEDOUT &&
-		    n->locked)
-			return err_set(err, ERR_UNAVAILABLE, "session %s is busy (%s)", n->id,
-				       state_machine_name(&session_states, n->rec.state));
-	n->locked = true;
-	return 0;
-}
-
 static int load_record(struct session *n, struct err *err)
 {
 	return n->loaded && !n->stale ? 0 : session_reload(n, err);
 }
 
-static int lock_by_id(struct engine *e, const char *id, struct session **ret, struct err *err)
+/* wait_ms 0: only if it is not locked. */
+static int lock_by_id(struct engine *e, const char *id, int64_t wait_ms, struct session **ret,
+		      struct err *err)
 {
+	int64_t until = clock_mono_ms() + wait_ms;
 	struct session *n;
-	int r;
 
-	pthread_mutex_lock(&e->mutex);
+	MUTEX_GUARD(&e->mutex);
 	n = find_session(e, id);
 	if (!n)
 		n = add_session(e, id);
-	if (!n) {
-		pthread_mutex_unlock(&e->mutex);
+	if (!n)
 		return err_sys(err, ENOMEM, "session");
-	}
 	n->refs++;
-	r = wait_unlocked(e, n, err);
-	if (r < 0)
+	while (n->locked && wait_ms && cond_wait_until(&n->unlocked, &e->mutex, until))
+		;
+	if (n->locked) {
+		err_set(err, ERR_UNAVAILABLE, "session %s is busy (%s)", id,
+			state_machine_name(&session_states, n->rec.state));
 		unref_session(n);
-	pthread_mutex_unlock(&e->mutex);
-	if (r < 0)
 		return -1;
+	}
+	n->locked = true;
 	*ret = n;
 	return 0;
+}
+
+static int not_found(const char *id, struct err *err)
+{
+	return session_ref_not_found(&(struct session_ref){ .id = id }, err);
 }
 
 /* Checked before waiting: another tenant must not even learn that the session is busy. */
 static int check_tenant(struct engine *e, const char *tenant, const char *id, struct err *err)
 {
-	struct store_session s;
-	struct session *n;
-	bool known, same = false;
-	int r = -1;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 
-	pthread_mutex_lock(&e->mutex);
-	n = find_session(e, id);
-	known = n && n->loaded;
-	if (known)
-		same = strcmp(n->rec.tenant, tenant) == 0;
-	pthread_mutex_unlock(&e->mutex);
-	if (!known) {
-		WITH_STORE(e, st)
-		r = store_session_get(st, id, &s, err);
-		if (r < 0 && err->code != ERR_NOT_FOUND)
-			return -1;
-		same = r == 0 && strcmp(s.tenant, tenant) == 0;
-		if (r == 0)
-			store_session_fini(&s);
-	}
-	return same ? 0 : session_ref_not_found(&(struct session_ref){ .id = id }, err);
+	if (session_read_record(e, id, &s, err) < 0 && err->code != ERR_NOT_FOUND)
+		return -1;
+	return strcmp(s.tenant, tenant) == 0 ? 0 : not_found(id, err);
 }
 
 int session_lock(struct engine *e, const char *tenant, const char *id, struct session **ret,
@@ -172,61 +148,37 @@ int session_lock(struct engine *e, const char *tenant, const char *id, struct se
 	auto_call(session_unlock) struct session *n = NULL;
 
 	if (!*id || strlen(id) >= STORE_ID)
-		return session_ref_not_found(&(struct session_ref){ .id = id }, err);
-	if (tenant && check_tenant(e, tenant, id, err) < 0)
-		return -1;
-	if (lock_by_id(e, id, &n, err) < 0)
+		return not_found(id, err);
+	if ((tenant && check_tenant(e, tenant, id, err) < 0) ||
+	    lock_by_id(e, id, LOCK_WAIT_MS, &n, err) < 0)
 		return -1;
 	if (load_record(n, err) < 0)
-		return err->code == ERR_NOT_FOUND
-			       ? session_ref_not_found(&(struct session_ref){ .id = id }, err)
-			       : -1;
+		return err->code == ERR_NOT_FOUND ? not_found(id, err) : -1;
 	if (tenant && strcmp(n->rec.tenant, tenant) != 0)
-		return session_ref_not_found(&(struct session_ref){ .id = id }, err);
+		return not_found(id, err);
 	*ret = steal_ptr(&n);
 	return 0;
 }
 
 int session_trylock(struct engine *e, const char *id, struct session **ret)
 {
-	struct session *n;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct err ignored;
 
-	pthread_mutex_lock(&e->mutex);
-	n = find_session(e, id);
-	if (n && n->locked) {
-		pthread_mutex_unlock(&e->mutex);
+	if (lock_by_id(e, id, 0, &n, &ignored) < 0 || load_record(n, &ignored) < 0)
 		return 0;
-	}
-	if (!n)
-		n = add_session(e, id);
-	if (n) {
-		n->refs++;
-		n->locked = true;
-	}
-	pthread_mutex_unlock(&e->mutex);
-	if (!n)
-		return 0;
-	if (load_record(n, &ignored) < 0) {
-		session_unlock(n);
-		return 0;
-	}
-	*ret = n;
+	*ret = steal_ptr(&n);
 	return 1;
 }
 
 void session_unlock(struct session *n)
 {
-	struct engine *e;
-
 	if (!n)
 		return;
-	e = n->engine;
-	pthread_mutex_lock(&e->mutex);
+	MUTEX_GUARD(&n->engine->mutex);
 	n->locked = false;
 	pthread_cond_signal(&n->unlocked);
 	unref_session(n);
-	pthread_mutex_unlock(&e->mutex);
 }
 
 /* ---- lock by reference ----------------------------------------------------------------------- */
@@ -236,7 +188,6 @@ static int resolve_ref(struct engine *e, const struct caller *caller, const stru
 {
 	struct store_binding by;
 	struct store_session s;
-	int r = -1;
 
 	if (ref->id) {
 		if (strlen(ref->id) >= STORE_ID)
@@ -246,9 +197,7 @@ static int resolve_ref(struct engine *e, const struct caller *caller, const stru
 	}
 	if (session_ref_binding(ref, &by, err) < 0)
 		return -1;
-	WITH_STORE(e, st)
-	r = store_session_find(st, caller->tenant, &by, &s, err);
-	if (r < 0)
+	if (STORE_CALL(e, store_session_find, caller->tenant, &by, &s, err) < 0)
 		return err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : -1;
 	snprintf(ret, STORE_ID, "%s", s.id);
 	store_session_fini(&s);
@@ -294,14 +243,18 @@ int session_copy_record(struct engine *e, const char *id, struct store_session *
 {
 	struct session *n;
 	struct err ignored;
-	int found = 0;
 
-	pthread_mutex_lock(&e->mutex);
+	MUTEX_GUARD(&e->mutex);
 	n = find_session(e, id);
-	if (n && n->loaded)
-		found = store_session_copy(&n->rec, ret, &ignored) == 0;
-	pthread_mutex_unlock(&e->mutex);
-	return found;
+	return n && n->loaded && store_session_copy(&n->rec, ret, &ignored) == 0;
+}
+
+int session_read_record(struct engine *e, const char *id, struct store_session *ret,
+			struct err *err)
+{
+	if (session_copy_record(e, id, ret))
+		return 0;
+	return STORE_CALL(e, store_session_get, id, ret, err);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -320,26 +273,15 @@ static void publish(struct session *n, struct store_session *s)
 	store_session_fini(&old);
 }
 
-static struct store_event event_of(const char *kind, const struct store_cause *cause, int64_t now)
+static int write_cause(struct session *n, struct store_session *s, const char *kind,
+		       const struct store_cause *cause, struct err *err)
 {
 	struct store_event ev = { .cause = *cause };
 
 	snprintf(ev.kind, sizeof(ev.kind), "%s", kind);
-	ev.cause.at = now;
-	return ev;
-}
-
-static int write_cause(struct session *n, struct store_session *s, const char *kind,
-		       const struct store_cause *cause, struct err *err)
-{
-	struct store_event ev = event_of(kind, cause, engine_now(n->engine));
-	int r = -1;
-
-	if (n->relaxed)
-		WITH_STORE_RELAXED(n->engine, st)
-	r = store_session_update(st, s, &ev, NULL, err);
-	else WITH_STORE(n->engine, st) r = store_session_update(st, s, &ev, NULL, err);
-	if (r < 0) {
+	ev.cause.at = engine_now(n->engine);
+	if (STORE_CALL_RELAXED(n->engine, n->relaxed, store_session_update, s, &ev, NULL, err) <
+	    0) {
 		n->stale = err->code == ERR_UNAVAILABLE;
 		return -1;
 	}
@@ -355,9 +297,9 @@ int session_update(struct session *n, struct store_session *s, const char *kind,
 int session_update_as(struct session *n, struct store_session *s, const char *kind,
 		      const char *actor, struct err *err)
 {
-	struct store_cause cause = { .code = "asked" };
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, actor };
+	struct store_cause cause = session_cause_record(&why, 0);
 
-	snprintf(cause.actor, sizeof(cause.actor), "%s", actor);
 	return write_cause(n, s, kind, &cause, err);
 }
 
@@ -366,16 +308,13 @@ int session_transition(struct session *n, enum session_event ev,
 		       struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
-	struct store_cause cause = { .code = "" };
+	struct store_cause cause = session_cause_record(why, 0);
 
 	if (store_session_copy(&n->rec, &s, err) < 0 ||
 	    session_record_move(&s, ev, why, engine_now(n->engine), err) < 0)
 		return -1;
 	if (set)
 		set(&s, arg);
-	snprintf(cause.code, sizeof(cause.code), "%s", session_cause_name(why->cause));
-	snprintf(cause.text, sizeof(cause.text), "%s", why->text ? why->text : "");
-	snprintf(cause.actor, sizeof(cause.actor), "%s", why->actor ? why->actor : "");
 	return write_cause(n, &s, session_event_name(ev), &cause, err);
 }
 
@@ -383,15 +322,9 @@ int session_create(struct engine *e, struct store_session *s, const struct store
 		   bool relaxed, struct session **ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
-	int r = -1;
 
-	if (lock_by_id(e, s->id, &n, err) < 0)
-		return -1;
-	if (relaxed)
-		WITH_STORE_RELAXED(e, st)
-	r = store_session_create(st, s, ev, err);
-	else WITH_STORE(e, st) r = store_session_create(st, s, ev, err);
-	if (r < 0)
+	if (lock_by_id(e, s->id, LOCK_WAIT_MS, &n, err) < 0 ||
+	    STORE_CALL_RELAXED(e, relaxed, store_session_create, s, ev, err) < 0)
 		return -1;
 	hook_crash("enter:created");
 	publish(n, s);
@@ -425,15 +358,11 @@ void session_touch(struct session *n)
 int session_flush(struct session *n, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
-	int r = -1;
 
 	if (!n->dirty)
 		return 0;
-	if (store_session_copy(&n->rec, &s, err) < 0)
-		return -1;
-	WITH_STORE(n->engine, st)
-	r = store_session_update(st, &s, NULL, NULL, err);
-	if (r < 0)
+	if (store_session_copy(&n->rec, &s, err) < 0 ||
+	    STORE_CALL(n->engine, store_session_update, &s, NULL, NULL, err) < 0)
 		return -1;
 	publish(n, &s);
 	return 0;
@@ -442,11 +371,8 @@ int session_flush(struct session *n, struct err *err)
 int session_reload(struct session *n, struct err *err)
 {
 	struct store_session s;
-	int r = -1;
 
-	WITH_STORE(n->engine, st)
-	r = store_session_get(st, n->id, &s, err);
-	if (r < 0)
+	if (STORE_CALL(n->engine, store_session_get, n->id, &s, err) < 0)
 		return -1;
 	publish(n, &s);
 	return 0;
@@ -454,37 +380,31 @@ int session_reload(struct session *n, struct err *err)
 
 void session_forget(struct session *n)
 {
-	pthread_mutex_lock(&n->engine->mutex);
+	MUTEX_GUARD(&n->engine->mutex);
 	store_session_fini(&n->rec);
 	memset(&n->rec, 0, sizeof(n->rec));
 	n->loaded = n->dirty = false;
 	n->probe_failures = 0;
-	pthread_mutex_unlock(&n->engine->mutex);
 }
 
 void session_set_machine(struct session *n, struct machine *machine)
 {
-	pthread_mutex_lock(&n->engine->mutex);
+	MUTEX_GUARD(&n->engine->mutex);
 	n->machine = machine;
-	pthread_mutex_unlock(&n->engine->mutex);
 }
 
 struct names {
 	char (*ids)[STORE_ID];
-	size_t count, cap;
+	size_t count;
 };
 
-static void note_dirty(struct session *n, void *arg)
+static void add_dirty(struct session *n, void *arg)
 {
 	struct names *l = arg;
+	char(*id)[STORE_ID] = n->dirty ? vec_push(&l->ids, &l->count, SIZE_MAX) : NULL;
 
-	if (n->dirty && l->count < l->cap)
-		memcpy(l->ids[l->count++], n->id, STORE_ID);
-}
-
-static void count_dirty(struct session *n, void *arg)
-{
-	((struct names *)arg)->cap += n->dirty;
+	if (id)
+		memcpy(id, n->id, STORE_ID);
 }
 
 void sessions_flush(struct engine *e)
@@ -492,41 +412,74 @@ void sessions_flush(struct engine *e)
 	struct names l = { 0 };
 	struct err ignored;
 
-	session_each(e, count_dirty, &l);
-	l.ids = l.cap ? calloc(l.cap, sizeof(*l.ids)) : NULL;
-	if (!l.ids)
-		return;
-	session_each(e, note_dirty, &l);
+	session_each(e, add_dirty, &l);
 	for (size_t i = 0; i < l.count; i++) {
-		struct session *n;
+		auto_call(session_unlock) struct session *n = NULL;
 
-		if (!session_trylock(e, l.ids[i], &n))
-			continue;
-		(void)session_flush(n, &ignored);
-		session_unlock(n);
+		if (session_trylock(e, l.ids[i], &n))
+			(void)session_flush(n, &ignored);
 	}
 	free(l.ids);
 }
 
-struct search {
-	const char *session;
-	struct machine *found;
-};
-
-static void match_machine(struct session *n, void *arg)
+struct machine *session_find_machine(struct engine *e, const char *id)
 {
-	struct search *s = arg;
+	struct session *n;
 
-	if (!s->found && n->machine && strcmp(n->id, s->session) == 0)
-		s->found = machine_ref(n->machine);
+	MUTEX_GUARD(&e->mutex);
+	n = find_session(e, id);
+	return n && n->machine ? machine_ref(n->machine) : NULL;
 }
 
-struct machine *session_find_machine(struct engine *e, const char *session)
+/* While the sandbox runs, the record names the layer that it was resumed from, so that it is
+ * found if a power loss undoes the rename. A taken layer does not exist as a layer. */
+int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err)
 {
-	struct search s = { .session = session };
+	struct store_layer l;
+	bool there;
 
-	session_each(e, match_machine, &s);
-	return s.found;
+	if (*n->rec.layer && n->layer_use == LAYER_UNKNOWN) {
+		if (keeper_conn_has_layer(n->engine, n->rec.layer, &there, err) < 0)
+			return -1;
+		n->layer_use = there ? LAYER_BELOW : LAYER_TAKEN;
+	}
+	if (!*n->rec.layer || n->layer_use == LAYER_BELOW) {
+		memcpy(ret, n->rec.layer, STORE_ID);
+		return 0;
+	}
+	if (STORE_CALL(n->engine, store_layer_get, n->rec.layer, &l, err) < 0)
+		return -1;
+	memcpy(ret, l.parent, STORE_ID);
+	return 0;
+}
+
+/* Nothing if the keeper no longer knows it. */
+void session_charge_cpu(struct session *n)
+{
+	struct keeper_stats used;
+	struct err ignored;
+
+	if (keeper_conn_stats(n->engine, n->rec.sandbox, &used, &ignored) == 0)
+		quota_charge(n->engine, &n->rec, used.cpu_us);
+}
+
+void session_end_machine(struct session *n)
+{
+	struct machine *v = n->machine;
+
+	session_set_machine(n, NULL);
+	machine_close(v);
+	capacity_release_session(n);
+	n->probe_failures = 0;
+}
+
+bool session_is_bound(const struct store_session *s, const struct store_binding *key)
+{
+	for (size_t i = 0; i < s->nbindings; i++)
+		if (strcmp(s->bindings[i].kind, key->kind) == 0 &&
+		    strcmp(s->bindings[i].key, key->key) == 0)
+			return true;
+	return false;
 }
 
 int session_return_record(struct session *n, struct store_session *ret, struct err *err)

@@ -76,14 +76,24 @@ void session_forget(struct session *n); /* the record is removed */
 void session_set_machine(struct session *n, struct machine *machine);
 /* Copies the published record without the session's lock; 0 if it is not in memory. */
 int session_copy_record(struct engine *e, const char *id, struct store_session *ret);
+/* The same, else the store's. */
+int session_read_record(struct engine *e, const char *id, struct store_session *ret,
+			struct err *err);
 void sessions_flush(struct engine *e); /* whatever is dirty */
 void sessions_free(struct engine *e);
 void session_each(struct engine *e, session_each_fn *fn, void *arg);
-/* Returns a reference to the connected sandbox of this session; NULL: none. Takes no session lock.
- */
-struct machine *session_find_machine(struct engine *e, const char *session);
+/* Returns a reference to its connected sandbox; NULL: none. Takes no session lock. */
+struct machine *session_find_machine(struct engine *e, const char *id);
 /* Copies the record to *ret, unless ret is NULL. */
 int session_return_record(struct session *n, struct store_session *ret, struct err *err);
+/* What lies below the writable files of its sandbox: "" if nothing does. */
+int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err);
+/* Charges its CPU time to its user, before the sandbox is ended. */
+void session_charge_cpu(struct session *n);
+/* Closes the machine and releases its capacity. */
+void session_end_machine(struct session *n);
+/* Whether this key leads to it. */
+bool session_is_bound(const struct store_session *s, const struct store_binding *key);
 /* ERR_CONFLICT if it is not active: there is nothing to `action`. */
 int session_require_active(const struct session *n, const char *action, struct err *err);
 

@@ -5,6 +5,7 @@
 #include "session/reconcile.h"
 #include "session/session.h"
 #include "sandbox/template/template_json.h"
+#include "base/array.h"
 #include "layers/snapshot_record.h"
 
 #include <errno.h>
@@ -26,11 +27,6 @@ static int check_text(const char *field, const char *text, size_t size, struct e
 	if (strlen(text) >= size)
 		return err_set(err, ERR_INVALID, "%s: longer than %zu bytes", field, size - 1);
 	return 0;
-}
-
-static int check_time(const char *field, int64_t ms, struct err *err)
-{
-	return ms < 0 ? err_set(err, ERR_INVALID, "%s: must not be negative", field) : 0;
 }
 
 static int check_keys(const struct session_opts *w, struct err *err)
@@ -69,9 +65,8 @@ static int check_limits(struct engine *e, const struct session_opts *w, const ch
 
 	if (template_load(e->home, template, merged, err) < 0)
 		return err_ctx(err, "template");
-	if (w->overrides && template_merge(merged, w->overrides, err) < 0)
-		return -1;
-	if (template_apply(merged, &spec, err) < 0)
+	if ((w->overrides && template_merge(merged, w->overrides, err) < 0) ||
+	    template_apply(merged, &spec, err) < 0)
 		return -1;
 	return limits_check(&spec.limits, "limits.", err);
 }
@@ -79,26 +74,35 @@ static int check_limits(struct engine *e, const struct session_opts *w, const ch
 int session_opts_check(struct engine *e, const struct caller *caller, const struct session_opts *w,
 		       struct err *err)
 {
+	const struct {
+		const char *field, *text;
+		size_t size;
+	} texts[] = {
+		{ "user", w->user, STORE_USER },
+		{ "template", w->template, STORE_ID },
+		{ "policy", w->policy, STORE_NAME },
+		{ "snapshot", w->snapshot, STORE_ID },
+		{ "project", w->project, STORE_ID },
+		{ "fragment", w->fragment, STORE_ID },
+		{ "pin", w->pin, STORE_ID },
+		{ "idempotency_key", w->idempotency_key, STORE_KEY },
+	};
 	auto_fini(template_fini) struct template merged;
-	int r;
 
 	template_init(&merged);
 	if (!caller->tenant || !*caller->tenant || strlen(caller->tenant) >= STORE_NAME)
 		return err_set(err, ERR_INVALID, "tenant: missing or too long");
-	if (check_keys(w, err) < 0 || check_text("user", w->user, STORE_USER, err) < 0 ||
-	    check_text("template", w->template, STORE_ID, err) < 0 ||
-	    check_text("policy", w->policy, STORE_NAME, err) < 0 ||
-	    check_text("snapshot", w->snapshot, STORE_ID, err) < 0 ||
-	    check_text("project", w->project, STORE_ID, err) < 0 ||
-	    check_text("fragment", w->fragment, STORE_ID, err) < 0 ||
-	    check_text("pin", w->pin, STORE_ID, err) < 0 ||
-	    check_text("idempotency_key", w->idempotency_key, STORE_KEY, err) < 0 ||
-	    check_time("idle_timeout_ms", w->idle_timeout_ms, err) < 0 ||
-	    check_time("max_lifetime_ms", w->max_lifetime_ms, err) < 0 ||
-	    session_metadata_check(w->metadata, err) < 0)
+	if (check_keys(w, err) < 0)
 		return -1;
-	r = check_limits(e, w, w->template ? w->template : "host", &merged, err);
-	return r;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (check_text(texts[i].field, texts[i].text, texts[i].size, err) < 0)
+			return -1;
+	if (w->idle_timeout_ms < 0 || w->max_lifetime_ms < 0)
+		return err_set(err, ERR_INVALID, "%s: must not be negative",
+			       w->idle_timeout_ms < 0 ? "idle_timeout_ms" : "max_lifetime_ms");
+	if (session_metadata_check(w->metadata, err) < 0)
+		return -1;
+	return check_limits(e, w, w->template ? w->template : "host", &merged, err);
 }
 
 /* ---- the record ------------------------------------------------------------------------------ */
@@ -110,22 +114,14 @@ static int64_t clamp(int64_t wanted, int64_t usual, int64_t max)
 	return ms < max ? ms : max;
 }
 
-static int copy_text(const char *text, char **ret, struct err *err)
+static int copy_owned(const struct session_opts *w, struct store_session *s, struct err *err)
 {
-	if (!text)
-		return 0;
-	*ret = strdup(text);
-	return *ret ? 0 : err_sys(err, ENOMEM, "session");
-}
-
-static int set_bindings(const struct session_opts *w, struct store_session *s, struct err *err)
-{
-	if (w->nkeys == 0)
-		return 0;
-	s->bindings = calloc(w->nkeys, sizeof(*s->bindings));
-	if (!s->bindings)
+	s->metadata = w->metadata ? strdup(w->metadata) : NULL;
+	s->bindings = w->nkeys ? calloc(w->nkeys, sizeof(*s->bindings)) : NULL;
+	if ((w->metadata && !s->metadata) || (w->nkeys && !s->bindings))
 		return err_sys(err, ENOMEM, "session");
-	memcpy(s->bindings, w->keys, w->nkeys * sizeof(*w->keys));
+	if (w->nkeys)
+		memcpy(s->bindings, w->keys, w->nkeys * sizeof(*w->keys));
 	s->nbindings = w->nkeys;
 	return 0;
 }
@@ -147,11 +143,7 @@ void session_opts_release(struct engine *e, const char *id, const char *layer)
 
 static int get_layer(struct engine *e, const char *id, struct store_layer *ret, struct err *err)
 {
-	int r = -1;
-
-	WITH_STORE(e, st)
-	r = store_layer_get(st, id, ret, err);
-	return r;
+	return STORE_CALL(e, store_layer_get, id, ret, err);
 }
 
 int session_opts_template(struct engine *e, const struct caller *caller,
@@ -253,8 +245,7 @@ int session_opts_to_record(struct engine *e, const struct caller *caller,
 	s.on_expire = (uint8_t)w->on_expire;
 	s.idle_timeout_ms = clamp(w->idle_timeout_ms, e->opts.idle_ms, e->opts.idle_max_ms);
 	s.max_lifetime_ms = clamp(w->max_lifetime_ms, e->opts.lifetime_ms, e->opts.lifetime_max_ms);
-	if (set_spec(e, caller, w, rules, &s, err) < 0 || set_bindings(w, &s, err) < 0 ||
-	    copy_text(w->metadata, &s.metadata, err) < 0) {
+	if (set_spec(e, caller, w, rules, &s, err) < 0 || copy_owned(w, &s, err) < 0) {
 		session_opts_release(e, id, s.layer);
 		store_session_fini(&s);
 		return -1;
@@ -325,12 +316,11 @@ static int apply_policy(struct session_opts *w, const struct policy_rules *r, st
 static int tenant_policy(struct engine *e, const struct caller *caller, char name[STORE_NAME],
 			 struct err *err)
 {
-	struct store_policy p;
+	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 
 	if (policy_get(e, caller->tenant, POLICY_DEFAULT_NAME, &p, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
-	snprintf(name, STORE_NAME, "%s", p.name);
-	store_policy_fini(&p);
+	memcpy(name, p.name, STORE_NAME);
 	return 0;
 }
 

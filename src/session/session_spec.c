@@ -11,13 +11,11 @@
 
 static int cap(struct engine *e, const struct store_session *s, struct template *t, struct err *err)
 {
-	struct policy_rules r;
-	int res = policy_rules_load(e, s->tenant, s->policy, &r, err);
+	auto_fini(policy_rules_fini) struct policy_rules r;
 
-	if (res == 0)
-		res = template_cap(t, &r.limits, err);
-	policy_rules_fini(&r);
-	return res;
+	if (policy_rules_load(e, s->tenant, s->policy, &r, err) < 0)
+		return -1;
+	return template_cap(t, &r.limits, err);
 }
 
 int spec_load(struct engine *e, const struct store_session *s, struct template *ret,
@@ -27,11 +25,9 @@ int spec_load(struct engine *e, const struct store_session *s, struct template *
 
 	template_init(&base);
 	template_init(&over);
-	if (template_load(e->home, *s->template ? s->template : "host", &base, err) < 0)
-		return -1;
-	if (s->spec && template_parse("session", s->spec, strlen(s->spec), &over, err) < 0)
-		return -1;
-	if (template_merge(&base, &over, err) < 0 || cap(e, s, &base, err) < 0)
+	if (template_load(e->home, *s->template ? s->template : "host", &base, err) < 0 ||
+	    (s->spec && template_parse("session", s->spec, strlen(s->spec), &over, err) < 0) ||
+	    template_merge(&base, &over, err) < 0 || cap(e, s, &base, err) < 0)
 		return -1;
 	template_fini(ret);
 	*ret = steal_struct(&base);
@@ -67,15 +63,12 @@ void session_limits(struct engine *e, const struct store_session *s, struct limi
 int spec_base(struct engine *e, const struct store_session *s, char ret[STORE_ID], struct err *err)
 {
 	struct store_layer l = { 0 };
-	int r = 0;
 
 	snprintf(l.template, sizeof(l.template), "%s", *s->template ? s->template : "host");
-	if (*s->layer)
-		WITH_STORE(e, st)
-	r = store_layer_get(st, s->layer, &l, err);
-	if (r == 0)
-		memcpy(ret, l.template, sizeof(l.template));
-	return r;
+	if (*s->layer && STORE_CALL(e, store_layer_get, s->layer, &l, err) < 0)
+		return -1;
+	memcpy(ret, l.template, sizeof(l.template));
+	return 0;
 }
 
 int spec_refresh(struct session *n, struct err *err)

@@ -67,14 +67,13 @@ static int wait_for_leader(struct engine *e, struct single_flight *f, struct gat
 
 	(void)gate_wait(t, -1);
 	gate_leave(t);
-	pthread_mutex_lock(&e->mutex);
+	MUTEX_GUARD(&e->mutex);
 	r = f->r;
 	if (r < 0)
 		*err = f->err;
 	else
 		r = copy_result(&f->result, ret, err);
 	unref(f);
-	pthread_mutex_unlock(&e->mutex);
 	return r;
 }
 
@@ -125,9 +124,8 @@ void single_flight_finish(struct engine *e, struct single_flight *f, int r,
 		f->r = copy_result(res, &f->result, &f->err);
 	pthread_mutex_unlock(&e->mutex);
 	gate_leave(&f->ticket);
-	pthread_mutex_lock(&e->mutex);
+	MUTEX_GUARD(&e->mutex);
 	unref(f);
-	pthread_mutex_unlock(&e->mutex);
 }
 
 void session_enter_result_fini(struct session_enter_result *r)

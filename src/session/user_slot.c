@@ -16,10 +16,8 @@ static bool is_requested(const struct session_opts *w, const char *id,
 	if (strcmp(s->id, id) == 0 || (w->pin && strcmp(w->pin, s->id) == 0))
 		return true;
 	for (size_t k = 0; k < w->nkeys; k++)
-		for (size_t i = 0; i < s->nbindings; i++)
-			if (strcmp(s->bindings[i].kind, w->keys[k].kind) == 0 &&
-			    strcmp(s->bindings[i].key, w->keys[k].key) == 0)
-				return true;
+		if (session_is_bound(s, &w->keys[k]))
+			return true;
 	return false;
 }
 
@@ -65,48 +63,33 @@ int user_slot_free_one(struct engine *e, const struct caller *caller, const stru
 						    SM_BIT(SESSION_ACTIVE) |
 						    SM_BIT(SESSION_HIBERNATING) |
 						    SM_BIT(SESSION_RESTORING) };
-	struct store_page page = { .limit = STORE_PAGE_MAX };
-	struct store_session_list l;
+	auto_fini(store_session_list_fini) struct store_session_list l = { 0 };
 	size_t others = 0;
-	int r = 0;
 
-	if (session_list(e, &f, page, &l, err) < 0)
+	if (session_list(e, &f, (struct store_page){ .limit = STORE_PAGE_MAX }, &l, err) < 0)
 		return -1;
 	for (size_t i = 0; i < l.count; i++)
 		others += !is_requested(w, id, &l.items[i]);
-	if (others >= w->max_active_per_user && w->on_exceed == SESSION_EXCEED_REFUSE)
-		r = err_set(err, ERR_LIMIT, "user %s has %zu active sessions (limit %u)", w->user,
-			    others, w->max_active_per_user);
-	else if (others >= w->max_active_per_user)
-		r = replace_others(e, caller, &l, w, id, others - w->max_active_per_user + 1, err);
-	store_session_list_fini(&l);
-	return r;
-}
-
-static bool user_slot_is_needed(const struct store_session *s)
-{
-	return *s->policy && *s->user && s->state != SESSION_ACTIVE;
-}
-
-static int free_slot(struct engine *e, const struct caller *caller, const struct store_session *s,
-		     const struct store_policy *p, struct err *err)
-{
-	struct session_opts w = { .user = s->user,
-				  .max_active_per_user = (unsigned)p->max_active_per_user,
-				  .on_exceed = (enum session_exceed_action)p->on_exceed };
-
-	return p->max_active_per_user ? user_slot_free_one(e, caller, &w, s->id, err) : 0;
+	if (others < w->max_active_per_user)
+		return 0;
+	if (w->on_exceed == SESSION_EXCEED_REFUSE)
+		return err_set(err, ERR_LIMIT, "user %s has %zu active sessions (limit %u)",
+			       w->user, others, w->max_active_per_user);
+	return replace_others(e, caller, &l, w, id, others - w->max_active_per_user + 1, err);
 }
 
 static int user_slot_acquire(struct engine *e, const struct caller *caller,
 			     const struct store_session *s, struct user_slot *ret, struct err *err)
 {
 	auto_fini(policy_rules_fini) struct policy_rules r;
+	struct session_opts w = { .user = s->user };
 
 	if (policy_rules_load(e, s->tenant, s->policy, &r, err) < 0)
 		return -1;
+	w.max_active_per_user = (unsigned)r.policy.max_active_per_user;
+	w.on_exceed = (enum session_exceed_action)r.policy.on_exceed;
 	user_slot_lock(e, &ret->lock, caller, s->user);
-	if (free_slot(e, caller, s, &r.policy, err) == 0)
+	if (!w.max_active_per_user || user_slot_free_one(e, caller, &w, s->id, err) == 0)
 		return 0;
 	user_slot_release(ret);
 	return -1;
@@ -122,7 +105,7 @@ int user_slot_acquire_ref(struct engine *e, const struct caller *caller,
 
 	if (session_lock_reconciled(e, caller, ref, if_version, &n, err) < 0)
 		return -1;
-	if (!user_slot_is_needed(&n->rec)) {
+	if (!*n->rec.policy || !*n->rec.user || n->rec.state == SESSION_ACTIVE) {
 		*ret = steal_ptr(&n);
 		return 0;
 	}

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Redirections and here-documents. The text of a here-document follows the line of its command. */
+#include "shell/heredoc.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
-#include "shell/internal.h"
+#include "shell/shell_lex.h"
+#include "shell/started_programs.h"
 
 /* Length of `2`, `{fd}` or nothing before an operator; -1 if there is no redirection. */
 static int before_operator(const struct parser *p)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of programs, and verdicts on words. */
+#include "shell/program_rules.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <linux/landlock.h>
@@ -10,7 +11,6 @@
 
 #include "base/test_hook.h"
 #include "base/vec.h"
-#include "shell/shell.h"
 #include "shell/shell_tables.h"
 
 /* ---- lists ----------------------------------------------------------------------------------- */

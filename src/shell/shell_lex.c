@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words, and everything that can be inside of one. */
+#include "shell/shell_lex.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shell/internal.h"
+#include "shell/shell_parse.h"
+#include "shell/shell_quote.h"
+#include "shell/shell_variables.h"
 
 bool is_meta(char c)
 {
@@ -164,7 +167,7 @@ static int read_braces(struct parser *p, bool quoted, uint32_t opened, unsigned 
 	}
 }
 
-static int read_brackets(struct parser *p, uint32_t opened, char open, char close)
+static int read_brackets(struct parser *p, uint32_t opened)
 {
 	size_t from = p->nchars;
 	unsigned ignored = 0, deep = 0;
@@ -174,11 +177,11 @@ static int read_brackets(struct parser *p, uint32_t opened, char open, char clos
 
 		if (!c)
 			return fail_at(p, opened, "unclosed [");
-		if (c == close && !deep--) {
+		if (c == ']' && !deep--) {
 			p->pos++;
 			return 0;
 		}
-		deep += c == open;
+		deep += c == '[';
 		if (read_inner(p, true, &ignored) < 0)
 			return -1;
 	}
@@ -192,15 +195,11 @@ int read_arithmetic(struct parser *p)
 	for (;; p->nchars = from) {
 		char c = peek(p, 0);
 
-		if (!c) {
-			(void)fail_at(p, place(p, p->pos), "unclosed ((");
-			return 1;
+		if (c == ')' && !deep && peek(p, 1) == ')') {
+			p->pos += 2;
+			return 0;
 		}
-		if (c == ')' && !deep) {
-			if (peek(p, 1) == ')') {
-				p->pos += 2;
-				return 0;
-			}
+		if (!c || (c == ')' && !deep)) {
 			(void)fail_at(p, place(p, p->pos), "unclosed ((");
 			return 1;
 		}
@@ -211,27 +210,34 @@ int read_arithmetic(struct parser *p)
 	}
 }
 
-/* At the first parenthesis. */
-static int read_parens(struct parser *p, uint32_t opened)
+int try_arithmetic(struct parser *p)
 {
-	struct mark start;
+	struct mark start = mark_of(p);
 	unsigned depth = p->depth;
 	int r;
 
+	if (peek(p, 0) != '(' || p->retries >= RETRIES_MAX)
+		return 1;
 	p->pos++;
-	start = mark_of(p);
-	if (peek(p, 0) == '(' && p->retries < RETRIES_MAX) {
-		p->pos++;
-		if (enter(p) < 0)
-			return -1;
-		r = read_arithmetic(p);
-		p->depth = depth;
-		if (r == 0 || p->err->code == ERR_LIMIT)
-			return r == 0 ? 0 : -1;
-		p->retries++;
-		back_to(p, &start);
-	}
-	return read_nested(p, END_PAREN, opened);
+	if (enter(p) < 0)
+		return -1;
+	r = read_arithmetic(p);
+	p->depth = depth;
+	if (r == 0 || p->err->code == ERR_LIMIT)
+		return r == 0 ? 0 : -1;
+	p->retries++;
+	back_to(p, &start);
+	return 1;
+}
+
+/* At the first parenthesis. */
+static int read_parens(struct parser *p, uint32_t opened)
+{
+	int r;
+
+	p->pos++;
+	r = try_arithmetic(p);
+	return r > 0 ? read_nested(p, END_PAREN, opened) : r;
 }
 
 static void skip_parameter(struct parser *p, bool quoted, unsigned *flags)
@@ -269,7 +275,7 @@ static int read_opened(struct parser *p, bool quoted, uint32_t opened, unsigned 
 		r = read_parens(p, opened);
 	} else {
 		p->pos++;
-		r = c == '['		  ? read_brackets(p, opened, '[', ']')
+		r = c == '['		  ? read_brackets(p, opened)
 		    : is_brace_command(p) ? read_nested(p, END_BRACE, opened)
 					  : read_braces(p, quoted, opened, flags);
 	}
@@ -397,13 +403,11 @@ static int read_subscript(struct parser *p, struct reading *rd)
 {
 	uint32_t opened = place(p, p->pos);
 	struct mark start = mark_of(p);
-	bool assigns;
 
 	p->pos++;
-	if (read_brackets(p, opened, '[', ']') < 0)
+	if (read_brackets(p, opened) < 0)
 		return -1;
-	assigns = peek(p, 0) == '=' || (peek(p, 0) == '+' && peek(p, 1) == '=');
-	if (assigns) {
+	if (peek(p, 0) == '=' || (peek(p, 0) == '+' && peek(p, 1) == '=')) {
 		p->words[rd->word].flags |= WORD_ASSIGNS;
 		return 0;
 	}
@@ -448,15 +452,13 @@ static int read_pattern(struct parser *p)
 
 	for (;;) {
 		char c = peek(p, 0);
-		int r = 0;
 
 		if (!c || c == '\n')
 			return fail_at(p, opened, "unclosed (");
 		if (c == ')' && !deep--)
 			break;
 		deep += c == '(';
-		r = c == '\'' ? read_single(p) : read_inner(p, false, &ignored);
-		if (r < 0)
+		if ((c == '\'' ? read_single(p) : read_inner(p, false, &ignored)) < 0)
 			return -1;
 	}
 	p->pos++;
@@ -556,7 +558,7 @@ int read_word(struct parser *p, bool command)
 	struct word *w;
 	int r = 0;
 
-	if (!push_word(p, p->err))
+	if (!push_word(p))
 		return -1;
 	while (r == 0)
 		r = read_step(p, &rd, &flags);

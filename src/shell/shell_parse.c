@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses commands and lists. It accepts more than bash where that changes nothing (a `then` without
  * an `if`): bash rejects such a text itself. */
+#include "shell/shell_parse.h"
+
 #include <string.h>
 
-#include "shell/internal.h"
+#include "base/array.h"
+#include "shell/heredoc.h"
+#include "shell/shell_lex.h"
+#include "shell/shell_variables.h"
+#include "shell/started_programs.h"
 
 static int read_command(struct parser *p, enum list_end end, bool *closed);
 
 static bool is(const struct parser *p, const struct word *w, const char *s)
 {
-	return !(w->flags & (WORD_QUOTED | WORD_DYNAMIC)) && w->len == strlen(s) &&
-	       !memcmp(p->chars + w->at, s, w->len);
+	return !(w->flags & WORD_QUOTED) && is_text(p, w, s);
 }
 
 static int next_line(struct parser *p)
@@ -62,43 +67,53 @@ static int read_body_of(struct parser *p, enum list_end end, uint32_t opened)
 /* One or two parentheses. */
 static int read_paren(struct parser *p)
 {
-	uint32_t opened = place(p, p->pos);
-	struct mark start = mark_of(p);
-	unsigned depth = p->depth;
-	int r;
+	uint32_t opened = place(p, p->pos++);
+	int r = try_arithmetic(p);
 
-	if (peek(p, 1) == '(' && p->retries < RETRIES_MAX) {
-		p->pos += 2;
-		r = enter(p) < 0 ? -1 : read_arithmetic(p);
-		p->depth = depth;
-		if (r == 0)
-			return read_redirections(p);
-		if (r < 0 || p->err->code == ERR_LIMIT)
-			return -1;
-		p->retries++;
-		back_to(p, &start);
-	}
-	p->pos++;
+	if (r <= 0)
+		return r < 0 ? -1 : read_redirections(p);
 	p->in_subshell++;
 	r = read_body_of(p, END_PAREN, opened);
 	p->in_subshell--;
 	return r;
 }
 
-/* Words until the end of the line or of the command. */
-static int read_words(struct parser *p)
+/* Characters that no word starts with. */
+static bool is_separator(const struct parser *p)
+{
+	return is_meta(peek(p, 0)) && peek(p, 0) != '<' && peek(p, 0) != '>';
+}
+
+/* Reads a word and drops it, or skips a character. *ret: the word was `s`. */
+static int skip_word(struct parser *p, const char *s, bool *ret)
 {
 	size_t nwords = p->nwords;
 
+	*ret = false;
+	if (is_separator(p)) {
+		p->pos++;
+		return 0;
+	}
+	if (read_word(p, false) < 0)
+		return -1;
+	*ret = is(p, &p->words[nwords], s);
+	if (p->words[nwords].start == p->pos) /* not the start of a word */
+		p->pos++;
+	drop_words(p, nwords);
+	return 0;
+}
+
+/* Words until the end of the line or of the command. */
+static int read_words(struct parser *p)
+{
+	bool ignored;
+
 	for (;;) {
 		skip_blanks(p);
-		if (is_meta(peek(p, 0)) && peek(p, 0) != '<' && peek(p, 0) != '>')
+		if (is_separator(p))
 			return 0;
-		if (read_word(p, false) < 0)
+		if (skip_word(p, "", &ignored) < 0)
 			return -1;
-		if (p->words[nwords].start == p->pos) /* not the start of a word */
-			p->pos++;
-		drop_words(p, nwords);
 	}
 }
 
@@ -149,8 +164,7 @@ static int read_for(struct parser *p, uint32_t opened)
 /* Reads one pattern up to its parenthesis. 1: it was esac. */
 static int read_patterns(struct parser *p, uint32_t opened)
 {
-	size_t nwords = p->nwords;
-	bool first = peek(p, 0) != '(';
+	bool first = peek(p, 0) != '(', separator, esac;
 
 	if (!first)
 		p->pos++;
@@ -162,20 +176,12 @@ static int read_patterns(struct parser *p, uint32_t opened)
 		}
 		if (!peek(p, 0))
 			return fail_at(p, opened, "case without esac");
-		if (is_meta(peek(p, 0)) && peek(p, 0) != '<' && peek(p, 0) != '>') {
-			p->pos++;
-			continue;
-		}
-		if (read_word(p, false) < 0)
+		separator = is_separator(p);
+		if (skip_word(p, "esac", &esac) < 0)
 			return -1;
-		if (first && is(p, &p->words[nwords], "esac")) {
-			drop_words(p, nwords);
+		if (first && esac)
 			return 1;
-		}
-		if (p->words[nwords].start == p->pos)
-			p->pos++;
-		first = false;
-		drop_words(p, nwords);
+		first &= separator;
 	}
 }
 
@@ -215,35 +221,28 @@ static int read_case(struct parser *p, uint32_t opened)
 /* Reads [[ ... ]], which has no commands except substitutions. */
 static int read_condition(struct parser *p, uint32_t opened)
 {
-	size_t nwords = p->nwords;
+	bool end = false;
 
-	for (;;) {
-		bool end;
-
+	while (!end) {
 		if (skip_lines(p) < 0)
 			return -1;
 		if (!peek(p, 0))
 			return fail_at(p, opened, "[[ without ]]");
-		if (is_meta(peek(p, 0)) && peek(p, 0) != '<' && peek(p, 0) != '>') {
-			p->pos++;
-			continue;
-		}
-		if (read_word(p, false) < 0)
+		if (skip_word(p, "]]", &end) < 0)
 			return -1;
-		end = is(p, &p->words[nwords], "]]");
-		if (p->words[nwords].start == p->pos)
-			p->pos++;
-		drop_words(p, nwords);
-		if (end)
-			return read_redirections(p);
 	}
+	return read_redirections(p);
 }
 
-static int read_function_body(struct parser *p)
+/* Reads the body of the function whose name is the last word. */
+static int read_function_of(struct parser *p, size_t name)
 {
 	bool closed = false;
 	int r;
 
+	if (note_function(p, &p->words[name]) < 0)
+		return -1;
+	drop_words(p, name);
 	if (skip_lines(p) < 0 || enter(p) < 0)
 		return -1;
 	p->in_function++;
@@ -257,15 +256,10 @@ static int read_function_body(struct parser *p)
 static int read_function(struct parser *p)
 {
 	size_t nwords = p->nwords;
-	struct word *w;
 
 	skip_blanks(p);
 	if (read_word(p, false) < 0)
 		return -1;
-	w = &p->words[nwords];
-	if (note_function(p, w) < 0)
-		return -1;
-	drop_words(p, nwords);
 	skip_blanks(p);
 	if (peek(p, 0) == '(') {
 		p->pos++;
@@ -273,7 +267,7 @@ static int read_function(struct parser *p)
 		if (peek(p, 0) == ')')
 			p->pos++;
 	}
-	return read_function_body(p);
+	return read_function_of(p, nwords);
 }
 
 /* Reads coproc NAME COMPOUND or coproc COMMAND: a word is a name if a compound command follows. */
@@ -295,7 +289,7 @@ static int read_coproc(struct parser *p)
 	named.pos = p->pos;
 	back_to(p, &named);
 	compound = peek(p, 0) == '(';
-	for (size_t i = 0; !compound && i < sizeof(openers) / sizeof(*openers); i++)
+	for (size_t i = 0; !compound && i < ARRAY_LEN(openers); i++)
 		if (read_if(p, openers[i], &compound) < 0)
 			return -1;
 	back_to(p, compound ? &named : &start);
@@ -348,7 +342,7 @@ static const struct reserved {
 
 static const struct reserved *find_reserved(const struct parser *p, const struct word *w)
 {
-	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
+	for (size_t i = 0; i < ARRAY_LEN(reserved); i++)
 		if (is(p, w, reserved[i].word))
 			return &reserved[i];
 	return NULL;
@@ -360,6 +354,7 @@ static int read_reserved(struct parser *p, const struct reserved *r, enum list_e
 {
 	/* also for a group, whose redirection may fail */
 	p->unsure += r->kind == OPENS || r->kind == FOR || r->kind == CASE || r->kind == COPROC;
+	*again = r->kind == AGAIN || r->kind == COPROC || r->kind == TIME;
 	switch ((enum reserved_kind)r->kind) {
 	case CLOSES:
 		if (r->end != end)
@@ -377,14 +372,11 @@ static int read_reserved(struct parser *p, const struct reserved *r, enum list_e
 	case FUNCTION:
 		return read_function(p);
 	case COPROC:
-		*again = true;
 		return read_coproc(p);
 	case TIME:
-		*again = true;
 		return read_time(p);
 	case AGAIN:
 	default:
-		*again = true;
 		return 0;
 	}
 }
@@ -403,16 +395,12 @@ static bool ends_command(const struct parser *p)
 static int read_definition(struct parser *p, size_t first)
 {
 	uint32_t at = place(p, p->pos++);
-	const struct word *w = &p->words[first];
 
 	skip_blanks(p);
 	if (peek(p, 0) != ')' || p->nwords != first + 1)
 		return fail_at(p, at, "unexpected (");
 	p->pos++;
-	if (note_function(p, w) < 0)
-		return -1;
-	drop_words(p, first);
-	return read_function_body(p);
+	return read_function_of(p, first);
 }
 
 /* Drops the word if it is an assignment. */
@@ -477,7 +465,6 @@ static int read_command(struct parser *p, enum list_end end, bool *closed)
 		r = p->nwords > first ? find_reserved(p, &p->words[first]) : NULL;
 		if (!r)
 			break;
-		again = false;
 		drop_words(p, first);
 		if (read_reserved(p, r, end, opened, &again, closed) < 0)
 			return -1;
@@ -576,5 +563,34 @@ int read_nested(struct parser *p, enum list_end end, uint32_t opened)
 	p->heres = outer;
 	if (r == 0)
 		leave(p);
+	return r;
+}
+
+int read_text(struct parser *p, const char *chars, const uint32_t *offsets, size_t n, bool expanded)
+{
+	auto_free char *text = malloc(n + 1);
+	auto_free uint32_t *map = calloc(n + 1, sizeof(*map));
+	struct source outer = p->src;
+	size_t pos = p->pos;
+	bool chained = p->chained, piped = p->piped;
+	int r;
+
+	if (!text || !map)
+		return fail_no_memory(p);
+	if (!n)
+		return 0;
+	memcpy(text, chars, n);
+	memcpy(map, offsets, n * sizeof(*map));
+	map[n] = map[n - 1];
+	p->src = (struct source){ .text = text, .map = map, .end = n };
+	p->pos = 0;
+	p->chained = p->piped = false;
+	p->unsure++;
+	r = expanded ? read_expanded(p) : read_nested(p, END_TEXT, 0);
+	p->unsure--;
+	p->chained = chained;
+	p->piped = piped;
+	p->src = outer;
+	p->pos = pos;
 	return r;
 }

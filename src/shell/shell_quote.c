@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads '...' and $'...', whose values are in the text. */
-#include <string.h>
+#include "shell/shell_quote.h"
 
-#include "shell/internal.h"
+#include <string.h>
 
 int read_single(struct parser *p)
 {
@@ -39,26 +39,15 @@ static unsigned long number(struct parser *p, unsigned base, int most)
 
 static int put_utf8(struct parser *p, unsigned long c, uint32_t offset)
 {
-	char bytes[4];
-	int n;
+	static const unsigned char lead[] = { [2] = 0xc0, 0xe0, 0xf0 };
+	int n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
 
-	if (c < 0x80) {
-		bytes[0] = (char)c;
-		n = 1;
-	} else if (c < 0x800) {
-		bytes[0] = (char)(0xc0 | c >> 6);
-		n = 2;
-	} else if (c < 0x10000) {
-		bytes[0] = (char)(0xe0 | c >> 12);
-		n = 3;
-	} else {
-		bytes[0] = (char)(0xf0 | (c >> 18 & 7));
-		n = 4;
-	}
-	for (int i = 1; i < n; i++)
-		bytes[i] = (char)(0x80 | (c >> (6 * (n - 1 - i)) & 0x3f));
-	for (int i = 0; i < n; i++)
-		if (put_char(p, bytes[i], offset) < 0)
+	if (c < 0x80)
+		return put_char(p, (char)c, offset);
+	if (put_char(p, (char)(lead[n] | (c >> 6 * (n - 1) & 0x7fu >> n)), offset) < 0)
+		return -1;
+	for (int i = n - 2; i >= 0; i--)
+		if (put_char(p, (char)(0x80 | (c >> 6 * i & 0x3f)), offset) < 0)
 			return -1;
 	return 0;
 }

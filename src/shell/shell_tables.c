@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "shell/shell.h"
 
 const char *const shell_path[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin",
 				   "/sbin",	      "/bin",		NULL };

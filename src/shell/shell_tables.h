@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The directories of programs named without a slash. */
+extern const char *const shell_path[]; /* NULL-terminated, without a slash at the end */
+
 enum builtin_kind {
 	BUILTIN_NONE, /* not a builtin */
 	BUILTIN_PLAIN, /* starts nothing */

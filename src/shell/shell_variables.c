@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables and options that make a shell start programs no word names. Values are not tracked: any
  * assignment to such a variable is reported. */
+#include "shell/shell_variables.h"
+
 #include "base/array.h"
-#include "shell/internal.h"
+#include "shell/shell_lex.h"
+#include "shell/started_programs.h"
 
 static const char *const settings[] = {
 	"BASHOPTS", "BASH_ALIASES", "BASH_CMDS", "BASH_ENV", "ENV", "PROMPT_COMMAND",

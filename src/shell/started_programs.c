@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that a command starts: its own, and those its arguments name if it starts others. */
+#include "shell/started_programs.h"
+
 #include <string.h>
 
-#include "shell/internal.h"
+#include "base/array.h"
+#include "shell/shell_parse.h"
 #include "shell/shell_tables.h"
+#include "shell/shell_variables.h"
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -26,10 +29,13 @@ static int note_unknown_of(struct parser *p, size_t first)
 
 /* ---- texts in arguments ---------------------------------------------------------------------- */
 
-static int analyze_text(struct parser *p, const struct word *w)
+/* Analyzes a word behind its first `skip` characters as a text. */
+static int analyze_text(struct parser *p, const struct word *w, size_t skip)
 {
 	struct word own = *w;
 
+	own.at += skip;
+	own.len -= skip;
 	if (!is_known(&own))
 		return note_unknown(p, &own);
 	return own.len ? read_text(p, p->chars + own.at, p->offsets + own.at, own.len, false) : 0;
@@ -76,34 +82,23 @@ int analyze_names(struct parser *p, size_t first)
 
 /* ---- builtins -------------------------------------------------------------------------------- */
 
-static int analyze_exec(struct parser *p, size_t first)
+/* exec and command */
+static int analyze_prefix(struct parser *p, size_t first, enum command_as as)
 {
 	size_t i = first + 1;
 
 	for (; i < p->nwords && is_option(p, word_at(p, i)); i++) {
-		if (is_text(p, word_at(p, i), "--")) {
+		const struct word *w = word_at(p, i);
+
+		if (is_text(p, w, "--")) {
 			i++;
 			break;
 		}
-		if (chars_of(p, word_at(p, i))[word_at(p, i)->len - 1] == 'a')
-			i++;
-	}
-	return i < p->nwords ? note_command(p, i, AS_PROGRAM) : 0;
-}
-
-static int analyze_command(struct parser *p, size_t first)
-{
-	size_t i = first + 1;
-
-	for (; i < p->nwords && is_option(p, word_at(p, i)); i++) {
-		if (is_text(p, word_at(p, i), "--")) {
-			i++;
-			break;
-		}
-		if (has(p, word_at(p, i), "v", 1) || has(p, word_at(p, i), "V", 1))
+		if (as == AS_NO_FUNCTION && (has(p, w, "v", 1) || has(p, w, "V", 1)))
 			return 0; /* only prints */
+		i += as == AS_PROGRAM && chars_of(p, w)[w->len - 1] == 'a'; /* exec -a NAME */
 	}
-	return i < p->nwords ? note_command(p, i, AS_NO_FUNCTION) : 0;
+	return i < p->nwords ? note_command(p, i, as) : 0;
 }
 
 static int analyze_trap(struct parser *p, size_t first)
@@ -114,23 +109,19 @@ static int analyze_trap(struct parser *p, size_t first)
 		i++;
 	if (i + 1 >= p->nwords || (is_known(word_at(p, i)) && begins(p, word_at(p, i), "-")))
 		return 0; /* signals only, or options that print */
-	return analyze_text(p, word_at(p, i));
+	return analyze_text(p, word_at(p, i), 0);
 }
 
 /* alias NAME=TEXT */
 static int analyze_alias(struct parser *p, size_t first)
 {
 	for (size_t i = first + 1; i < p->nwords; i++) {
-		struct word w = *word_at(p, i);
-		const char *eq = memchr(chars_of(p, &w), '=', w.len);
-		size_t skip;
+		const struct word *w = word_at(p, i);
+		const char *eq = memchr(chars_of(p, w), '=', w->len);
 
-		if (!eq && is_known(&w))
+		if (!eq && is_known(w))
 			continue;
-		skip = eq ? (size_t)(eq - chars_of(p, &w)) + 1 : 0;
-		w.at += skip;
-		w.len -= skip;
-		if (analyze_text(p, &w) < 0)
+		if (analyze_text(p, w, eq ? (size_t)(eq - chars_of(p, w)) + 1 : 0) < 0)
 			return -1;
 	}
 	return 0;
@@ -139,17 +130,15 @@ static int analyze_alias(struct parser *p, size_t first)
 /* -C TEXT or -CTEXT, also after other letters. */
 static int analyze_callback_of(struct parser *p, size_t i)
 {
-	struct word w = *word_at(p, i);
-	const char *c = memchr(chars_of(p, &w), 'C', w.len);
-	size_t skip = c ? (size_t)(c - chars_of(p, &w)) + 1 : 0;
+	const struct word *w = word_at(p, i);
+	const char *c = memchr(chars_of(p, w), 'C', w->len);
+	size_t skip = c ? (size_t)(c - chars_of(p, w)) + 1 : 0;
 
 	if (!c)
 		return 0;
-	if (skip == w.len)
-		return i + 1 < p->nwords ? analyze_text(p, word_at(p, i + 1)) : 0;
-	w.at += skip;
-	w.len -= skip;
-	return analyze_text(p, &w);
+	if (skip < w->len)
+		return analyze_text(p, w, skip);
+	return i + 1 < p->nwords ? analyze_text(p, word_at(p, i + 1), 0) : 0;
 }
 
 static int analyze_callback(struct parser *p, size_t first)
@@ -191,9 +180,9 @@ static int analyze_builtin(struct parser *p, size_t first, enum builtin_kind kin
 	case BUILTIN_SOURCE:
 		return 0; /* noted as unknown already */
 	case BUILTIN_EXEC:
-		return analyze_exec(p, first);
+		return analyze_prefix(p, first, AS_PROGRAM);
 	case BUILTIN_COMMAND:
-		return analyze_command(p, first);
+		return analyze_prefix(p, first, AS_NO_FUNCTION);
 	case BUILTIN_BUILTIN:
 		return first + 1 < p->nwords ? note_command(p, first + 1, AS_NO_FUNCTION) : 0;
 	case BUILTIN_TRAP:
@@ -294,14 +283,8 @@ static bool is_assigning(const struct parser *p, const struct word *w)
 
 static int analyze_option_text(struct parser *p, size_t i, const struct option *o)
 {
-	struct word w;
-
-	if (i + (o->inside == 0) >= p->nwords)
-		return 0;
-	w = *word_at(p, i + (o->inside == 0));
-	w.at += o->inside;
-	w.len -= o->inside;
-	return analyze_text(p, &w);
+	i += o->inside == 0;
+	return i < p->nwords ? analyze_text(p, word_at(p, i), o->inside) : 0;
 }
 
 /* Finds the command after the options. 0 with *ret; 1: there is none. */
@@ -343,7 +326,6 @@ static int find_command(struct parser *p, const struct starter *s, size_t first,
 /* Marks the word that xargs adds for its input as unknown. */
 static int analyze_xargs(struct parser *p, const struct starter *s, size_t first)
 {
-	struct word more = { .flags = WORD_DYNAMIC | WORD_SPLITS };
 	const char *replace = NULL;
 	size_t at, len = 0;
 	int r = find_command(p, s, first, &at);
@@ -368,14 +350,13 @@ static int analyze_xargs(struct parser *p, const struct starter *s, size_t first
 		if (replace && has(p, word_at(p, i), replace, len))
 			p->words[i].flags |= WORD_DYNAMIC;
 	if (!replace) {
-		struct word *w;
+		uint32_t offset = word_at(p, first)->offset;
+		struct word *w = push_word(p);
 
-		more.offset = word_at(p, first)->offset;
-		w = push_word(p, p->err);
 		if (!w)
 			return -1;
-		w->flags = more.flags;
-		w->offset = more.offset;
+		w->flags = WORD_DYNAMIC | WORD_SPLITS;
+		w->offset = offset;
 		w->end = w->start;
 	}
 	return note_command(p, at, AS_PROGRAM);
@@ -411,7 +392,7 @@ static int analyze_shell(struct parser *p, const struct starter *s, size_t first
 	}
 	if (i >= p->nwords || (!text && !(word_at(p, i)->flags & WORD_SPLITS)))
 		return 0; /* a script or standard input: a list that allows a shell accepts that */
-	return analyze_text(p, word_at(p, i));
+	return analyze_text(p, word_at(p, i), 0);
 }
 
 static int analyze_su(struct parser *p, const struct starter *s, size_t first)
@@ -434,7 +415,7 @@ static bool is_action(const struct parser *p, const struct word *w)
 {
 	static const char *const actions[] = { "-exec", "-execdir", "-ok", "-okdir" };
 
-	for (size_t k = 0; k < sizeof(actions) / sizeof(*actions); k++)
+	for (size_t k = 0; k < ARRAY_LEN(actions); k++)
 		if (is_text(p, w, actions[k]))
 			return true;
 	return false;
@@ -469,7 +450,7 @@ static int analyze_find(struct parser *p, size_t first)
 			continue;
 		stop = end_of_action(p, ++i, end);
 		for (size_t k = i; k < stop; k++) {
-			struct word *copy = push_word(p, p->err);
+			struct word *copy = push_word(p);
 
 			if (!copy)
 				return -1;

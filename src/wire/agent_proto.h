@@ -124,8 +124,7 @@ struct agent_hdr {
 /* ---- bind ---------------------------------------------------------------------------------- */
 
 enum agent_bind_flag {
-	AGENT_BIND_ROOT_CLASS =
-		1 << 0, /* commands may be root inside; keep the class's capabilities */
+	AGENT_BIND_ROOT_CLASS = 1 << 0, /* commands may be root inside, with its capabilities */
 	AGENT_BIND_ONE_ID = 1 << 1, /* only one id is mapped: never change user */
 };
 
@@ -140,19 +139,15 @@ struct agent_bind {
 /* ---- commands ------------------------------------------------------------------------------ */
 
 enum agent_exec_flag {
-	AGENT_BASH =
-		1 << 0, /* argv[0] is bash text, run as `bash -c TEXT`; may use the spare shell */
+	AGENT_BASH = 1 << 0, /* argv[0] is text for `bash -c TEXT`; may use the spare shell */
 	AGENT_PTY = 1 << 1, /* rows, cols; output goes to the first log */
 	AGENT_STDIN_OPEN = 1 << 2, /* stdin is a pipe fed by AGENT_STDIN; else /dev/null */
 	AGENT_MERGE = 1 << 3, /* stderr into stdout's log */
 	AGENT_ATTACHED = 1 << 4, /* as if ATTACH at offset 0 came first */
 	AGENT_LOGIN = 1 << 5, /* bash -l */
-	AGENT_LANDLOCK = 1 << 6, /* one more string: the programs that the command and its children
-				    may execute */
-	AGENT_LANDLOCK_REQUIRED =
-		1 << 7, /* with AGENT_LANDLOCK: fail if the kernel has no Landlock */
-	AGENT_OR_SH =
-		1 << 8, /* argv[0] is bash: use /bin/sh if it is missing; AGENT_BASH implies it */
+	AGENT_LANDLOCK = 1 << 6, /* one more string: the programs that it may execute */
+	AGENT_LANDLOCK_REQUIRED = 1 << 7, /* fail if the kernel has no Landlock */
+	AGENT_OR_SH = 1 << 8, /* argv[0] is bash, else /bin/sh; AGENT_BASH implies it */
 };
 
 /* Followed by `argc` + `envc` + 2 NUL-terminated strings: argv, env ("K=V"), cwd, user. An empty
@@ -210,14 +205,14 @@ struct agent_progress {
 	uint64_t err_start, err_end;
 };
 
-enum agent_hit { /* limits that the command hit */
-		 AGENT_HIT_TIME = 1 << 0,
-		 AGENT_HIT_MEMORY =
-			 1 << 1, /* the OOM killer ran in this sandbox while the command ran */
-		 AGENT_HIT_PIDS = 1 << 2, /* forks were refused while the command ran */
-		 AGENT_HIT_OUTPUT = 1 << 3, /* oldest output was dropped */
-		 AGENT_HIT_DISK = 1 << 4, /* the file system was full at the end */
-		 AGENT_HIT_FILE = 1 << 5, /* died of SIGXFSZ */
+/* Limits that the command hit. */
+enum agent_hit {
+	AGENT_HIT_TIME = 1 << 0,
+	AGENT_HIT_MEMORY = 1 << 1, /* the OOM killer ran in this sandbox while it ran */
+	AGENT_HIT_PIDS = 1 << 2, /* forks were refused while it ran */
+	AGENT_HIT_OUTPUT = 1 << 3, /* oldest output was dropped */
+	AGENT_HIT_DISK = 1 << 4, /* the file system was full at the end */
+	AGENT_HIT_FILE = 1 << 5, /* died of SIGXFSZ */
 };
 
 struct agent_exit {
@@ -314,8 +309,7 @@ enum agent_job_flag {
 	AGENT_JOB_RECURSIVE = 1 << 0, /* WATCH; LIST uses depth */
 	AGENT_JOB_OCI = 1 << 1, /* TAR_IN: .wh. entries remove */
 	AGENT_JOB_OWNERS = 1 << 2, /* TAR_IN: keep owners; needs the root class */
-	AGENT_JOB_ROOTFS =
-		1 << 3, /* TAR_IN: a whole root file system: skip devices and mount points */
+	AGENT_JOB_ROOTFS = 1 << 3, /* TAR_IN: a root file system: skip devices, mount points */
 };
 
 /* Followed by user NUL path NUL. The job reads or writes the attached descriptor. */

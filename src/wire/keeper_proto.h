@@ -3,14 +3,12 @@
  * with file descriptors attached. The keeper answers every request with exactly one struct
  * keeper_reply, in order (KEEPER_LIST: one per item, then one with an empty id). No message names a
  * path of the host: directories are ids below the keeper's own home, or descriptors that the caller
- * opened.
- */
+ * opened. */
 #ifndef LODGE_WIRE_KEEPER_PROTO_H
 #define LODGE_WIRE_KEEPER_PROTO_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "wire/limits.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions, as a program outside would use them. The first argument is the home, the second what to
- * do there: without one, all tests; else one half of what needs two processes. */
+/* Sessions, used by a program outside the source tree. The first argument is the home, the second
+ * what to do there: without one, run all tests; otherwise one half of a test that needs two
+ * processes. */
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@ enum { THREADS = 16 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static void errors_are_told(void)
+static void errors_are_reported(void)
 {
 	struct lodge_options o = { SIZED(lodge_options), .home = "/proc/no/such" };
 	struct lodge *l = NULL;
@@ -26,8 +27,8 @@ static void errors_are_told(void)
 	lodge_exec_close(NULL);
 }
 
-/* A program of a later version: what it sets and we do not know is refused, what it leaves is not.
- */
+/* A program of a later version: fields it sets that this library does not know are refused, unset
+ * ones are ignored. */
 static void structs_grow(void)
 {
 	struct {
@@ -35,7 +36,7 @@ static void structs_grow(void)
 		uint64_t later;
 	} f = { .known = { .size = sizeof(f) }, .later = 1 };
 	struct lodge_filter earlier = { .size = offsetof(struct lodge_filter, states),
-					.limit = 5000 /* not looked at */ };
+					.limit = 5000 /* not read */ };
 	struct lodge_sessions *list = NULL;
 
 	CHECK(start() == 0);
@@ -181,7 +182,7 @@ static void errors_name_the_field(void)
 	CHECK(lodge_is_valid(lodge, &nothing) == 0 && lodge_is_valid(lodge, NULL) == 0);
 }
 
-static void wishes_are_heard(void)
+static void options_are_applied(void)
 {
 	const char *const env[] = { "COLOUR=green", NULL };
 	struct lodge_limits limits = { SIZED(lodge_limits), .memory_bytes = 64 << 20, .pids = 50 };
@@ -221,7 +222,7 @@ static void wishes_are_heard(void)
 	CHECK(lodge_destroy(lodge, &keys[1], NULL, NULL) == 0);
 }
 
-static void life_goes_its_way(void)
+static void pause_hibernate_and_resume(void)
 {
 	struct lodge_session *s = NULL;
 	struct lodge_probed *p = NULL;
@@ -286,8 +287,8 @@ static void preferences_change(void)
 	CHECK(FAILS(lodge_change(lodge, &me, &p, NULL), LODGE_INVALID) && NAMES("pids"));
 }
 
-/* A sandbox to throw away: a session without a key. */
-static void what_is_destroyed_is_told(void)
+/* A session without a key, to be destroyed. */
+static void destroyed_sessions_have_a_tombstone(void)
 {
 	struct lodge_tombstone *t = NULL;
 	struct lodge_session *s = NULL;
@@ -323,7 +324,7 @@ static void what_is_destroyed_is_told(void)
 
 /* ---- quotas ---------------------------------------------------------------------------------- */
 
-static void quotas_hold(void)
+static void quotas_are_enforced(void)
 {
 	struct lodge_quota one = { SIZED(lodge_quota), .sandboxes = 1 };
 	struct lodge_want w = { SIZED(lodge_want), .user = "greedy" };
@@ -348,7 +349,7 @@ static void quotas_hold(void)
 static void tenants_do_not_see_each_other(void)
 {
 	struct lodge_options o = { SIZED(lodge_options), .home = home, .tenant = "other",
-				   .actor = "somebody" };
+				   .actor = "someone" };
 	struct lodge_sessions *all = NULL;
 	struct lodge_session *s = NULL;
 
@@ -368,27 +369,27 @@ static void tenants_do_not_see_each_other(void)
 
 static int run_all(void)
 {
-	RUN(errors_are_told);
+	RUN(errors_are_reported);
 	RUN(structs_grow);
 	RUN(a_second_process_is_refused);
 	RUN(a_key_leads_to_one_session);
 	RUN(many_threads_get_one_sandbox);
 	RUN(errors_name_the_field);
-	RUN(wishes_are_heard);
-	RUN(life_goes_its_way);
+	RUN(options_are_applied);
+	RUN(pause_hibernate_and_resume);
 	RUN(preferences_change);
-	RUN(what_is_destroyed_is_told);
-	RUN(quotas_hold);
+	RUN(destroyed_sessions_have_a_tombstone);
+	RUN(quotas_are_enforced);
 	RUN(tenants_do_not_see_each_other);
 	return leave();
 }
 
 /* ---- in two processes ------------------------------------------------------------------------ */
 
-static const char *exec_id; /* the command that goes on */
+static const char *exec_id; /* the command that keeps running */
 
-/* Starts something and leaves; prints what the second half must know. */
-static void somebody_leaves(void)
+/* Starts a command and exits; prints what the second half needs. */
+static void first_process(void)
 {
 	struct lodge_command c = { SIZED(lodge_command),
 				   .text = "echo before; while [ ! -e go ]; do sleep 0.05; done; "
@@ -405,7 +406,7 @@ static void somebody_leaves(void)
 	lodge_free(s);
 }
 
-static void somebody_comes_back(void)
+static void second_process(void)
 {
 	struct lodge_exec_info *info = NULL;
 	struct lodge_session *s = NULL;
@@ -446,9 +447,9 @@ int main(int argc, char **argv)
 		return leave();
 	exec_id = argc > 3 ? argv[3] : "";
 	if (!strcmp(what, "leave") || !strcmp(what, "vanish"))
-		RUN(somebody_leaves);
+		RUN(first_process);
 	else
-		RUN(somebody_comes_back);
+		RUN(second_process);
 	if (!strcmp(what, "vanish"))
 		_exit(tap_done());
 	lodge_close(lodge);

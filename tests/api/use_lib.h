@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs beside have in common: one home, one session, and short words for both. */
+/* Shared by the programs of this directory: one home, one session, and helpers for both. */
 #ifndef LODGE_TESTS_USE_LIB_H
 #define LODGE_TESTS_USE_LIB_H
 
@@ -12,7 +12,7 @@ static const char *home; /* the first argument */
 static struct lodge *lodge;
 static const struct lodge_ref me = { .key = "me" };
 
-/* With the library's own words where it failed. */
+/* Prints the library's error message if it fails. */
 #undef RUN
 #define RUN(fn)                                                                                    \
 	do {                                                                                       \
@@ -21,7 +21,7 @@ static const struct lodge_ref me = { .key = "me" };
 			printf("# the last error was: %s\n", lodge_last_error());                  \
 	} while (0)
 #define SIZED(type) .size = sizeof(struct type)
-/* For calls that must fail: what they would return is never touched. */
+/* For calls that must fail: their results are not used. */
 #define FAILS(call, want_code) ((call) == -1 && lodge_last_code() == (want_code))
 #define NAMES(word) (strstr(lodge_last_error(), word) != NULL)
 
@@ -39,7 +39,7 @@ static inline int enter_me(struct lodge_session **ret)
 	return start() < 0 ? -1 : lodge_enter(lodge, &w, ret);
 }
 
-/* What the bash text prints, without its last newline; the caller's. NULL: it failed. */
+/* The output of the bash text without its last newline, which the caller frees; NULL on failure. */
 static inline char *say(const struct lodge_ref *ref, const char *text)
 {
 	struct lodge_command c = { SIZED(lodge_command), .text = text };
@@ -67,7 +67,7 @@ static inline bool says(const struct lodge_ref *ref, const char *text, const cha
 	return same;
 }
 
-/* Reads until `want` came out, or nothing more does. */
+/* Reads until the output contains `want`, or ends. */
 static inline bool reads(struct lodge_exec *x, uint64_t *at, const char *want)
 {
 	char got[256] = "";
@@ -97,7 +97,7 @@ static inline void everything_goes(void)
 	lodge_free(all);
 }
 
-/* Sessions outlive the program: the last test of each is that none does. */
+/* Sessions outlive the program, so the last test of each program destroys them. */
 static inline int leave(void)
 {
 	RUN(everything_goes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files and snapshots, as a program outside would use them. The argument is the home. */
+/* Files and snapshots, used by a program outside the source tree. The argument is the home. */
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static void files_are_carried(void)
+static void files_are_written_and_read(void)
 {
 	struct lodge_session *s = NULL;
 	struct lodge_bytes *b = NULL;
@@ -50,7 +50,7 @@ static void files_are_carried(void)
 	CHECK(FAILS(lodge_file_stat(lodge, &me, "d", 1, &f), LODGE_NOT_FOUND));
 }
 
-static void trees_go_out_and_in(void)
+static void archives_are_packed_and_unpacked(void)
 {
 	int fd = memfd_create("tar", MFD_CLOEXEC);
 	struct lodge_session *s = NULL;
@@ -101,7 +101,7 @@ static void snapshots_are_taken(void)
 	lodge_free(snap);
 }
 
-static void snapshots_travel(void)
+static void snapshots_are_exported_and_imported(void)
 {
 	int fd = memfd_create("snapshot", MFD_CLOEXEC);
 	struct lodge_snapshot *snap = NULL, *back = NULL;
@@ -138,9 +138,9 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return 2;
 	home = argv[1];
-	RUN(files_are_carried);
-	RUN(trees_go_out_and_in);
+	RUN(files_are_written_and_read);
+	RUN(archives_are_packed_and_unpacked);
 	RUN(snapshots_are_taken);
-	RUN(snapshots_travel);
+	RUN(snapshots_are_exported_and_imported);
 	return leave();
 }

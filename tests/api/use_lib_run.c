@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands, as a program outside would run them. The argument is the home. */
+/* Commands, used by a program outside the source tree. The argument is the home. */
 #include <errno.h>
 #include <signal.h>
 
@@ -8,7 +8,7 @@
 static void commands_run(void)
 {
 	const char *const argv[] = { "tr", "a-z", "A-Z", NULL };
-	const char *const env[] = { "WHO=me", NULL };
+	const char *const env[] = { "FROM=me", NULL };
 	struct lodge_command c = { SIZED(lodge_command), .argv = argv, .input = "abc",
 				   .input_len = 3 };
 	struct lodge_session *s = NULL;
@@ -25,7 +25,7 @@ static void commands_run(void)
 	lodge_exec_close(x);
 	lodge_free(r);
 	c = (struct lodge_command){ SIZED(lodge_command),
-				    .text = "echo $WHO; pwd; echo no >&2; exit 3", .env = env,
+				    .text = "echo $FROM; pwd; echo no >&2; exit 3", .env = env,
 				    .cwd = "/usr" };
 	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->code == 3 && r->signal == 0);
 	CHECK_STR(r->out, "me\n/usr\n");
@@ -42,7 +42,7 @@ static void commands_run(void)
 	lodge_free(r);
 }
 
-static void every_hit_is_told(void)
+static void every_limit_hit_is_reported(void)
 {
 	struct lodge_limits few = { SIZED(lodge_limits), .pids = 8 };
 	struct lodge_want w = { SIZED(lodge_want), .limits = &few };
@@ -62,8 +62,8 @@ static void every_hit_is_told(void)
 	lodge_free(s);
 }
 
-/* The second use of a key gets the first one's result, and does not feed it again. */
-static void input_is_fed_once(void)
+/* The second use of a key returns the first result, without sending the input again. */
+static void input_is_sent_once(void)
 {
 	struct lodge_command c = { SIZED(lodge_command), .text = "cat", .input = "abc",
 				   .input_len = 3, .once = "fed" };
@@ -79,7 +79,7 @@ static void input_is_fed_once(void)
 	}
 }
 
-static void large_input_comes_back(void)
+static void large_input_is_echoed(void)
 {
 	enum { SIZE = 700001 };
 	struct lodge_command c = { SIZED(lodge_command), .text = "cat", .input_len = SIZE,
@@ -96,7 +96,7 @@ static void large_input_comes_back(void)
 	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->out_len == SIZE);
 	CHECK(!memcmp(r->out, data, SIZE));
 	lodge_free(r);
-	c.text = "head -c 5 >/dev/null"; /* does not want it all */
+	c.text = "head -c 5 >/dev/null"; /* does not read it all */
 	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->code == 0);
 	lodge_free(r);
 	free(data);
@@ -127,7 +127,7 @@ static void bad_commands_are_refused(void)
 	CHECK(FAILS(lodge_run(lodge, &me, &c, &r), LODGE_CONFLICT) && lodge_last_outcome() == 0);
 }
 
-static void commands_are_talked_to(void)
+static void commands_take_input_and_signals(void)
 {
 	struct lodge_command c = { SIZED(lodge_command),
 				   .text = "while read x; do echo got $x; done; echo end; exit 5",
@@ -198,7 +198,7 @@ static void terminals_and_signals(void)
 	lodge_exec_close(x);
 }
 
-/* With `hold` nothing is lost, however slow the reader. */
+/* With `hold` nothing is lost for a slow reader. */
 static void a_held_command_waits(void)
 {
 	struct lodge_command c = { SIZED(lodge_command), .text = "seq 20000", .output_bytes = 4096,
@@ -230,11 +230,11 @@ int main(int argc, char **argv)
 		return 2;
 	home = argv[1];
 	RUN(commands_run);
-	RUN(every_hit_is_told);
-	RUN(large_input_comes_back);
-	RUN(input_is_fed_once);
+	RUN(every_limit_hit_is_reported);
+	RUN(large_input_is_echoed);
+	RUN(input_is_sent_once);
 	RUN(bad_commands_are_refused);
-	RUN(commands_are_talked_to);
+	RUN(commands_take_input_and_signals);
 	RUN(terminals_and_signals);
 	RUN(a_held_command_waits);
 	return leave();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions of threads, as an agent's tool in the same process would use them. The first argument is
- * the home. */
+/* Sessions of threads, used by an agent's tool in the same process. The first argument is the home.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "use_lib.h"
 
-static char id[64]; /* of the session that most of these are about */
+static char id[64]; /* the session used by most of these tests */
 static struct lodge_ref it = { .id = id };
 
 static int enter(const char *user, const char *thread, int64_t minutes, struct lodge_session **ret)
@@ -39,7 +39,7 @@ static void a_thread_has_one_session(void)
 	lodge_free(again);
 }
 
-static void commands_are_told_as_a_shell_tells_them(void)
+static void results_are_like_those_of_a_shell(void)
 {
 	struct lodge_result *r = NULL;
 
@@ -68,7 +68,7 @@ static int bytes(const char *data, size_t len)
 	return fd;
 }
 
-static void files_go_in_and_out(void)
+static void files_are_uploaded_and_downloaded(void)
 {
 	int in = bytes("hello", 5), out = bytes("", 0);
 	struct lodge_files *all = NULL;
@@ -92,7 +92,7 @@ static void files_go_in_and_out(void)
 	close(out);
 }
 
-static void names_stay_inside(void)
+static void escaping_names_are_refused(void)
 {
 	static const char *const bad[] = { "", "/etc/x", "../x", "a/../x", "a//b", "./x", "a\\b" };
 	int in = bytes("x", 1);
@@ -105,7 +105,7 @@ static void names_stay_inside(void)
 	close(in);
 }
 
-static void limits_are_told(void)
+static void limits_are_reported(void)
 {
 	const struct lodge_refusal *no;
 	int in = bytes("", 0);
@@ -128,7 +128,7 @@ static void limits_are_told(void)
 	close(in);
 }
 
-static void what_is_gone_is_told(void)
+static void expired_sessions_are_reported(void)
 {
 	struct lodge_session *s = NULL;
 	struct lodge_result *r = NULL;
@@ -144,10 +144,10 @@ int main(int argc, char **argv)
 {
 	home = argc > 1 ? argv[1] : "/var/tmp/none";
 	RUN(a_thread_has_one_session);
-	RUN(commands_are_told_as_a_shell_tells_them);
-	RUN(files_go_in_and_out);
-	RUN(names_stay_inside);
-	RUN(limits_are_told);
-	RUN(what_is_gone_is_told);
+	RUN(results_are_like_those_of_a_shell);
+	RUN(files_are_uploaded_and_downloaded);
+	RUN(escaping_names_are_refused);
+	RUN(limits_are_reported);
+	RUN(expired_sessions_are_reported);
 	return leave();
 }

@@ -15,9 +15,9 @@
 
 struct keeper_client;
 
-/* Between two samples of whatever kind, so that none is measured in the dust of the one before. */
+/* Waits between two samples, so that the work of one does not disturb the next. */
 enum { GAP_US = 3000 };
-/* And after a rest: the kernel has fast paths that only those enjoy who come soon after another. */
+/* The same after a rest, because the kernel has fast paths for operations in quick succession. */
 enum { REST_US = 150000, RESTED_SHARE = 4 };
 
 struct bench {
@@ -39,7 +39,7 @@ void pause_us(unsigned us);
 void put_sample(const char *what, const char *caller, const char *part, int round, double value);
 void put_value(const char *name, double value);
 void put_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Ends the program: a measurement that failed is no measurement. */
+/* Ends the program, because the results would be incomplete. */
 void must(int r, const struct err *err, const char *what);
 
 /* ---- peer.c: everything that is a plain process --------------------------------------------- */
@@ -51,10 +51,10 @@ void peer_rested(const struct bench *b, enum contender caller, int round);
 void peer_rate(const struct bench *b, enum contender caller, int round, int in_flight);
 void peer_http(const struct bench *b, enum contender caller, int round); /* beside lodged's rows */
 void peer_burst(const struct bench *b, enum contender caller, int round);
-/* In a child with a mount namespace of its own, where crun finds the cgroups it can live with. */
+/* In a child with its own mount namespace, where crun finds cgroups it supports. */
 int peer_start(struct bench *b, struct err *err);
 bool peer_has(const struct bench *b, enum contender caller);
-/* Else how many in flight. */
+/* Otherwise the number in flight. */
 enum { PEER_LATENCY = 0, PEER_RESTED = -1, PEER_HTTP = -2, PEER_BURST = -3 };
 void peer_ask(const struct bench *b, enum contender caller, int round, int in_flight);
 
@@ -66,7 +66,7 @@ void bench_pool(const struct bench *b, int round);
 void engine_destroy(const struct bench *b, int round);
 /* Create to first output, n times, as sample WHAT/lodge/out. */
 void engine_create(const struct bench *b, const char *what, int round, int n, unsigned gap);
-/* Waits until the keeper has removed everything it was told to destroy. */
+/* Waits until the keeper has removed everything it should destroy. */
 void engine_settle(const struct bench *b);
 int rested_n(const struct bench *b); /* samples of that kind */
 

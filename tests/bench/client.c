@@ -107,7 +107,7 @@ static void receive(struct client *c)
 	c->buf[c->len] = '\0';
 }
 
-/* What was read of the last answer goes. */
+/* Discards the last response. */
 static void next_answer(struct client *c)
 {
 	c->len -= c->used;
@@ -130,7 +130,7 @@ static bool has_head(struct client *c)
 	return true;
 }
 
-/* Also where it was cut off after the head. */
+/* Also if it was cut off after the head. */
 static bool is_whole(struct client *c)
 {
 	const char *length;
@@ -201,7 +201,7 @@ void client_member(const struct client *c, const char *name, char *ret, size_t s
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
-/* False: it is done. */
+/* False: it is finished. */
 static bool go_on(struct client *c, int i, client_next_fn *next, void *arg)
 {
 	const struct request *r = next(arg, i, c);

@@ -18,6 +18,7 @@
 #include "proc.h"
 #include "engine/engine.h"
 #include "session/session_api.h"
+#include "service/engine_open.h"
 
 enum { SETTINGS_MAX = 16, START_MS = 10000 };
 
@@ -162,7 +163,7 @@ void daemon_sweep(const struct bench *b, const char *name)
 	engine_close(e);
 }
 
-/* ---- what it costs --------------------------------------------------------------------------- */
+/* ---- resources ------------------------------------------------------------------------------- */
 
 double daemon_kb(const struct daemon *d)
 {
@@ -195,7 +196,7 @@ double daemon_cpu_s(const struct daemon *d)
 
 /* ---- nginx ----------------------------------------------------------------------------------- */
 
-/* One that was free a moment ago. */
+/* A port that was free a moment ago. */
 static int free_port(void)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,

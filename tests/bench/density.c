@@ -125,7 +125,7 @@ static void grow(const struct bench *b, struct crowd *c, int n)
 	put("idle", n, "made_us", (now_us() - t0) / (n - had));
 }
 
-/* Measured in steps, so that a change elsewhere on the machine spoils one of them and not all. */
+/* Measured in steps, so that other activity on the machine spoils only one of them. */
 static void grow_measured(const struct bench *b, struct crowd *c, int n)
 {
 	int step = (n - c->n) / MEMORY_STEPS;
@@ -160,7 +160,7 @@ static void create_at(const struct bench *b, int n)
 	engine_settle(b);
 }
 
-/* Idle, but not new: one command has run in each. */
+/* Idle, but not new: each has run one command. */
 static void use_all(const struct crowd *c)
 {
 	struct guest_exec_spec spec = { .text = "echo hi" };

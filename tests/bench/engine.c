@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge itself, through the engine and a keeper that runs already. */
+/* lodge itself, through the engine and a keeper that is already running. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void drop(struct sandbox *sb)
 	sandbox_free(sb);
 }
 
-/* `echo hi`: when its output is there, and when its status is known. */
+/* `echo hi`: the time of its output, and of its result. */
 static void echo(struct sandbox *sb, double *ret_out, double *ret_end)
 {
 	struct guest_exec_spec spec = { .text = "echo hi" };
@@ -63,7 +63,7 @@ void engine_settle(const struct bench *b)
 
 	while (proc_count_files(b->trash) > 0 && now_us() < until)
 		pause_us(1000);
-	pause_us(50000); /* network namespaces are taken apart by a kernel thread */
+	pause_us(50000); /* a kernel thread removes network namespaces */
 }
 
 void engine_create(const struct bench *b, const char *what, int round, int n, unsigned gap)
@@ -89,7 +89,7 @@ void engine_cold(const struct bench *b, int round)
 	engine_create(b, "cold_in_a_row", round, b->n, 0);
 }
 
-/* ---- commands in a sandbox that is there ---------------------------------------------------- */
+/* ---- commands in a running sandbox ---------------------------------------------------------- */
 
 static void echo_often(struct sandbox *sb, const char *what, int round, int n, unsigned gap)
 {
@@ -104,7 +104,7 @@ static void echo_often(struct sandbox *sb, const char *what, int round, int n, u
 	}
 }
 
-/* False when lodge-init takes the request and starts nothing. */
+/* False if lodge-init accepts the request but starts nothing. */
 static bool arm(struct sandbox *sb)
 {
 	double until = now_us() + ARM_MS * 1e3;
@@ -189,7 +189,7 @@ void bench_pool(const struct bench *b, int round)
 		put_note("pool: %d of %d claims of round %d missed it", misses, b->n, round);
 }
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- destroying ----------------------------------------------------------------------------- */
 
 void engine_destroy(const struct bench *b, int round)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodged over HTTP: what one caller waits for, and a burst of many. The bare spawn and bwrap are
- * measured beside it in every round. */
+/* lodged over HTTP: the latency for one client, and a burst of many. A bare spawn and bwrap are
+ * measured in every round for comparison. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -13,10 +13,10 @@
 enum { BURST = 100, WARM = 8, POOL_REST_US = 30000 };
 
 static const char echo_text[] = "{\"command\":\"echo hi\"}";
-/* another environment than the shell has that waits */
+/* an environment that the spare shell does not have */
 static const char unlike_text[] = "{\"command\":\"echo hi\",\"env\":{\"BENCH\":\"1\"}}";
 
-/* ---- one caller ------------------------------------------------------------------------------ */
+/* ---- one client ------------------------------------------------------------------------------ */
 
 static void enter(struct client *c, const char *key, char id[64])
 {

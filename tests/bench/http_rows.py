@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of ./dev bench about lodged: over HTTP, under load, many bytes, at rest."""
+"""The rows of ./dev bench about lodged: over HTTP, under load, large transfers, at rest."""
 
 KINDS = (("enter", "enter a session that is there"), ("status", "status (GET a session)"), ("read", "read a file of 4 kB"),
          ("write", "write a file of 4 kB"), ("exec", "run `echo hi`"))
@@ -51,9 +51,9 @@ class Rows:
     def speed(self, key):
         return f"{GIGABYTE / self.r.median(key):.0f}" if self.r.median(key) else "-"
 
-    def faster(self, name, who, other, want, label=None):
-        """How fast `who` is beside another."""
-        return self.target(label or other, self.r.ratio(f"{name}/{other}/us", f"{name}/{who}/us"), ">=", want)
+    def faster(self, name, contender, other, want, label=None):
+        """The speed of `contender` relative to another."""
+        return self.target(label or other, self.r.ratio(f"{name}/{other}/us", f"{name}/{contender}/us"), ">=", want)
 
     def traffic(self):
         r, rows = self.r, []

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests per second and how long they take, by kind and number of connections that have one
- * request under way each. One thread of this process is the client. */
+/* Requests per second and their latency, by kind and number of connections with one request in
+ * progress each. One thread of this process is the client. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const int connections[] = { 1, 8, CONNECTIONS_MAX };
 static const struct kind {
 	const char *name, *method;
 	const char *tail; /* after the session; NULL: it is entered by its key */
-	const char *body; /* NULL: none, or of a PUT so many bytes */
+	const char *body; /* NULL: none, or for a PUT this many bytes */
 } kinds[] = {
 	{ "enter", "POST", NULL, NULL },
 	{ "status", "GET", "", NULL },

@@ -64,7 +64,7 @@ void must(int r, const struct err *err, const char *what)
 
 /* ---- the parts ------------------------------------------------------------------------------ */
 
-/* Every contender once per round, so that a machine that slows down slows all of them. */
+/* Every contender runs once per round, so that a slow phase of the machine affects all of them. */
 static void latency_round(const struct bench *b, int round)
 {
 	static const enum contender peers[] = { BARE_BASH, BARE_TINY, BWRAP, CRUN, RUNC };
@@ -128,7 +128,7 @@ static void run_all(const struct bench *b)
 	static const int in_flight[] = { 1, 2, 8, 32 };
 	int rate_rounds = b->rounds < 3 ? b->rounds : 3;
 
-	/* a new home: what is made once and for all is made now, and not in anybody's median */
+	/* a new home: one-time setup happens now, so that it is in no median */
 	engine_create(b, "first", 0, 1, 0);
 	for (int r = 0; wants(b, "latency") && r < b->rounds; r++)
 		latency_round(b, r);
@@ -161,8 +161,7 @@ static int open_keeper(struct bench *b, struct err *err)
 	return 0;
 }
 
-/* Ends what an earlier run with this home left: a keeper keeps its sandboxes when its engine dies.
- */
+/* Ends the sandboxes of an earlier run with this home, because they outlive their engine. */
 static void destroy_named(void *arg, const char *name)
 {
 	struct bench *b = arg;

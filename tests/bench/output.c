@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Much output: how fast it comes out, and what it costs when nobody takes it. */
+/* Large output: its throughput, and its cost when it is not read. */
 #include "bench.h"
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ void output_pipe(const char *text, const char *what, int round)
 	check_total(total, "cat");
 }
 
-/* All there is to read now. */
+/* Everything that can be read now. */
 static void take(struct guest_exec *x, uint64_t *at)
 {
 	struct err err;
@@ -121,7 +121,7 @@ static void stop_reading(struct sandbox *sb, bool hold, const char *name)
 		put_note("%s: went on to %llu bytes though its reader had stopped", name,
 			 (unsigned long long)end);
 	must(guest_exec_kill(x, &err), &err, "exec_kill");
-	while (!*guest_exec_ended(x)) { /* what it wrote before it died is still for its reader */
+	while (!*guest_exec_ended(x)) { /* its last output is still for the reader */
 		take(x, &at);
 		must(agent_step(guest_exec_agent(x), 10000, &err), &err, "end of `yes`");
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contenders that are plain processes. Most of them run in a child that has a mount namespace
- * of its own: crun refuses a machine where version 1 and 2 of the cgroups are mounted side by side,
- * and hiding version 2 from lodge or from the host is not for us to do. */
+/* The contenders that are plain processes. Most of them run in a child with its own mount
+ * namespace: crun refuses a machine where versions 1 and 2 of cgroups are mounted side by side, and
+ * version 2 must not be hidden from lodge or the host. */
 #include "bench.h"
 
 #include <errno.h>
@@ -83,7 +83,7 @@ static void append_oci(const struct bench *b, const char *argv[ARGS_MAX], const 
 		program, "--root", b->state, "run", "-b", b->bundle, id, NULL
 	};
 
-	/* also the name of its cgroup, by which tests/bench/run finds what was left */
+	/* also the name of its cgroup, by which tests/bench/run finds leftovers */
 	snprintf(id, sizeof(id), "lodgebench-%d-%u", (int)getpid(), serial++);
 	append(argv, words);
 }
@@ -243,7 +243,7 @@ static int start_missing(const struct bench *b, enum contender caller, struct ch
 	return n;
 }
 
-/* How many ended. */
+/* The number that ended. */
 static int serve(enum contender caller, struct child *c, int n)
 {
 	struct pollfd p[IN_FLIGHT_MAX];

@@ -105,7 +105,7 @@ static bool read_comm(const char *pid, char comm[64])
 	return true;
 }
 
-/* Name, state and parent, as one process has them. */
+/* Name, state and parent of a process. */
 static bool read_stat(const char *pid, char *ret_state, pid_t *ret_parent)
 {
 	char path[300], line[512];
@@ -166,7 +166,7 @@ long proc_slab(const char *name)
 
 /* ---- trees ---------------------------------------------------------------------------------- */
 
-static long found; /* nftw() hands nothing through */
+static long found; /* nftw() passes no argument */
 static bool only_dirs;
 
 static int count_one(const char *path, const struct stat *st, int type, struct FTW *at)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc tells about this machine and its processes; shared with tests/soak. */
+/* Information from /proc about this machine and its processes; shared with tests/soak. */
 #ifndef LODGE_TESTS_BENCH_PROC_H
 #define LODGE_TESTS_BENCH_PROC_H
 
@@ -17,11 +17,11 @@ int proc_count_fds(pid_t pid);
 int proc_count_mounts(pid_t pid);
 /* The child of `parent` with this name, or any with NULL; 0: none. */
 pid_t proc_child(pid_t parent, const char *comm);
-/* Zombies apart. */
+/* Without zombies. */
 int proc_count_children(pid_t parent);
-/* Active objects of a slab; -1 where /proc/slabinfo does not tell. */
+/* Active objects of a slab; -1 if /proc/slabinfo is not readable. */
 long proc_slab(const char *name);
-/* Files and directories below path, itself not counted; 0 if it is not there. */
+/* Files and directories below path, without itself; 0 if it does not exist. */
 long proc_count_files(const char *path);
 long proc_count_dirs(const char *path);
 /* Loop devices whose backing file's path contains this. */

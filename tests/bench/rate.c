@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sandboxes per second: create, first output, destroy, with several commands in flight. Creating
- * is one keeper's work and one after the other by design; commands and endings overlap with it. */
+/* Sandboxes per second: create, first output, destroy, with several commands in flight. The keeper
+ * creates one after the other by design; commands and destruction overlap with it. */
 #include "bench.h"
 
 #include <poll.h>
@@ -16,7 +16,7 @@
 enum { FLIGHTS_MAX = 256, STUCK_MS = 60000 };
 
 struct single_flight {
-	struct sandbox *sb; /* NULL: the place is free */
+	struct sandbox *sb; /* NULL: the slot is free */
 	struct guest_exec *x; /* NULL: being destroyed */
 	int *done;
 };
@@ -55,7 +55,7 @@ static void land(const struct bench *b, struct single_flight *f)
 	must(keeper_client_send(b->keeper, &r, NULL, 0, on_destroyed, f, &err), &err, "destroy");
 }
 
-/* Whatever has happened meanwhile; with wait, something that has not yet. */
+/* Handles what has happened; with `wait`, waits for something to happen. */
 static void serve(const struct bench *b, struct single_flight *f, int n, bool wait)
 {
 	struct pollfd p[FLIGHTS_MAX + 1];
@@ -117,6 +117,6 @@ void rate_lodge(const struct bench *b, int round, int in_flight)
 	snprintf(what, sizeof(what), "rate%d", in_flight);
 	put_sample(what, "lodge", "answered", round, done * 1e6 / (now_us() - t0));
 	engine_settle(b);
-	/* the 50 ms for the kernel's own threads are not the keeper's work, as with the others */
+	/* the 50 ms for kernel threads do not count as the keeper's work, as with the others */
 	put_sample(what, "lodge", "per_s", round, done * 1e6 / (now_us() - 50000 - t0));
 }

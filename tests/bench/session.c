@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions: entering by outcome, and whether what is done with all files of one depends on how many
- * there are. Their homes are beside the bench's: one on the volume, one of plain directories. */
+/* Sessions: entering by outcome, and whether operations on all files depend on their number. The
+ * homes are next to that of the bench: one on the volume, one with plain directories. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "sandbox/template/template.h"
 #include "session/session_api.h"
+#include "service/engine_open.h"
 #include "snapshot/snapshot.h"
 #include "machine/exec.h"
 #include "snapshot/snapshot.h"
@@ -176,7 +177,8 @@ static void snapshot_once(struct place *p, const char *key, const char *size, in
 	must(snapshot_remove(p->e, &caller, s.id, &err), &err, "snapshot_remove");
 }
 
-/* A live copy on plain directories is a copy: there the sleeping session is measured. */
+/* On plain directories a live copy copies all files, so the hibernated session is measured there.
+ */
 static void files_round(const struct bench *b, struct place *p, size_t size, int round)
 {
 	const char *name = sizes[size].name;
@@ -213,7 +215,7 @@ static void files(const struct bench *b, struct place *p)
 		run(p, sizes[i].name, sizes[i].text);
 		hibernate(p, sizes[i].name);
 	}
-	pause_us(3000000); /* the data is on its way to the disk */
+	pause_us(3000000); /* until the data is on the disk */
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
 		enter(p, sizes[i].name);
 	for (int r = 0; r < rounds; r++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lodged costs while nobody asks for anything. */
+/* What lodged costs without requests. */
 #include "bench.h"
 
 #include <stdio.h>
@@ -55,7 +55,7 @@ static void make(const struct daemon *d, struct client *c, int from, int until)
 		client_close(&c[i]);
 }
 
-static void sleep_all(const struct daemon *d, struct client *c, int n)
+static void hibernate_all(const struct daemon *d, struct client *c, int n)
 {
 	client_open(c, d->port);
 	for (int i = 0; i < n; i++) {
@@ -73,7 +73,7 @@ static double settled_kb(const struct daemon *d)
 	return daemon_kb(d);
 }
 
-/* Connections that have asked once and are kept. */
+/* Connections that made one request and stay open. */
 static void connections(const struct daemon *d, struct client *c)
 {
 	int *fd = calloc(CONNECTIONS, sizeof(*fd));
@@ -98,7 +98,7 @@ static void records(const struct daemon *d, struct client *c)
 	make(d, c, WARM, WARM + RECORDS);
 	live = settled_kb(d);
 	put_value("standing/live_kb", (live - before) / RECORDS);
-	sleep_all(d, c, WARM + RECORDS);
+	hibernate_all(d, c, WARM + RECORDS);
 	asleep = settled_kb(d);
 	put_value("standing/record_kb", (asleep - before) / RECORDS);
 }
@@ -107,7 +107,7 @@ static void crowd(const struct daemon *d, struct client *c)
 {
 	double t0, cpu;
 
-	make(d, c, 0, CROWD); /* those there are wake up */
+	make(d, c, 0, CROWD); /* the existing ones are resumed */
 	pause_us(5 * SETTLE_US);
 	cpu = daemon_cpu_s(d);
 	t0 = now_us();
@@ -134,7 +134,7 @@ void standing_run(const struct bench *b)
 	put_value("standing/new_kb", settled_kb(&d));
 	make(&d, c, 0, WARM);
 	connections(&d, c);
-	pause_us(6 * SETTLE_US); /* threads that are kept for a moment */
+	pause_us(6 * SETTLE_US); /* until cached threads have ended */
 	put_value("standing/idle_kb", settled_kb(&d));
 	records(&d, c);
 	if (b->big)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many bytes over HTTP: output that is read fast or slowly, files up and down. */
+/* Large transfers over HTTP: output that is read fast or slowly, uploads and downloads. */
 #include "bench.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ struct traffic {
 	struct daemon d;
 	struct client c;
 	char id[64];
-	char dir[280], file[300]; /* a gigabyte, here */
+	char dir[280], file[300]; /* a gigabyte */
 };
 
 static void die(const char *what)
@@ -150,7 +150,7 @@ static void copy(struct traffic *t, int round)
 	char text[1024];
 	double t0;
 
-	/* the reflink of a file costs nothing on some file systems, and is no copy */
+	/* a reflink is not a copy, and is free on some file systems */
 	snprintf(text, sizeof(text), "cp --reflink=never '%s' '%s.copy'", t->file, t->file);
 	sync();
 	t0 = now_us();

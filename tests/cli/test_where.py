@@ -112,7 +112,8 @@ def test_the_key_next_to_the_socket_is_used(lodged, session, home):
         os.unlink(os.path.join(lodged.home, "admin.key"))
 
 
-def test_no_lodged_found(home):
+def test_missing(home):
+    """Without a lodged. The name is short because it is part of the path of a socket."""
     status, _, said = ask(home, "ps", "x", LODGE_DATA=str(home))
     assert status == 125 and said == (f"lodge: cannot find lodged (looked at LODGE_URL, `lodge login`, {home}/lodge.sock). "
                                        "Is it running on another address? Set LODGE_URL.\n")

@@ -194,7 +194,7 @@ static int do_layers(char **w, struct err *err)
 	return list(KEEPER_IS_LAYER, err);
 }
 
-/* Not by guest_exec_begin(): its logs are memory of this process, and this one is about to die. */
+/* Not by guest_exec_begin(), whose logs are memory of this process, which is about to die. */
 static int do_start(char **w, struct err *err)
 {
 	struct sandbox *sb = box(w[1], err);
@@ -206,7 +206,7 @@ static int do_start(char **w, struct err *err)
 	size_t n = (size_t)snprintf(strings, LINE, "%s", w[4]) + 1;
 	auto_close int log = open(w[3], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
-	strings[n] = strings[n + 1] = 0; /* cwd and user: the usual ones */
+	strings[n] = strings[n + 1] = 0; /* cwd and user: the defaults */
 	if (log < 0 || ftruncate(log, AGENT_LOG_HEAD + RING) < 0)
 		return err_sys(err, errno, "%s", w[3]);
 	if (!sb || agent_call(sandbox_agent(sb), AGENT_EXEC,

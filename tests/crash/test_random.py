@@ -79,7 +79,7 @@ def rounds(w, options_of):
             print(f"only {i + 1} rounds within {SECONDS} s")
             break
     print(f"killed: {hits}")
-    assert set(hits) == set(VICTIMS), f"a process was never hit: {hits}"
+    assert set(hits) == set(VICTIMS), f"some process was never killed: {hits}"
 
 
 def test_runs():
@@ -179,8 +179,8 @@ def test_a_process_that_cannot_be_killed(world):
         p.kill()
         world.finish(p)
         wait_for(lambda: not find("lodge-keeper"), 120)
-        assert guest in descendants(), "it was not held"
-        assert world.oneshots(), "its state was removed although it is still there"
+        assert guest in descendants(), "the process was not frozen"
+        assert world.oneshots(), "its state was removed although the process still exists"
         world.next_start()
         assert world.oneshots(), "the next start forgot what it could not remove"
     finally:

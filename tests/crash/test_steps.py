@@ -62,7 +62,7 @@ def check_volume(w):
     assert p.stdout.readline() == b"up\n"
     entries = w.volume(children(p.pid, "lodge-keeper")[0])
     w.finish(p, data=b"\n")
-    assert len(entries) == 1, f"store entries beside the one in use: {entries}"
+    assert len(entries) == 1, f"store entries besides the one in use: {entries}"
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -91,7 +91,7 @@ def test_cleanup_does_not_create_a_volume():
         w.run([], ["true"], crash="create:dir")
         w.next_start()
         made = [n for n in os.listdir(w.home) if n.startswith("volume") or n == "store"]
-        assert not made, f"the sweep made {made}"
+        assert not made, f"the cleanup created {made}"
     finally:
         w.close()
 
@@ -129,7 +129,7 @@ class Kept:
         """Reads at least one more number; none is missing or repeated."""
         def more():
             return read_log(self.log, self.offset)[0].count(b"\n") > 1
-        assert wait_for(more, 120), f"{what}: its output stands still"
+        assert wait_for(more, 120), f"{what}: its output has stopped"
         data, _ = read_log(self.log, self.offset)
         whole = data[:data.rindex(b"\n") + 1]
         numbers = [int(x) for x in whole.split()]
@@ -154,7 +154,7 @@ class Base:
     def find(self, d, what):
         """Find it, and make it a layer again."""
         if "base" in d.ask("layers"):
-            assert "g" not in d.ask("list") + d.ask("files"), f"{what}: taken, but not away"
+            assert "g" not in d.ask("list") + d.ask("files"), f"{what}: taken over, but still a layer"
             return
         if "g" in d.ask("list"):
             d.ask("stop g")
@@ -350,7 +350,7 @@ def test_daemon(daemon, step):
 
 def test_every_step_was_reached():
     missing = [s for s in tried if s not in reached]
-    assert not missing, f"no operation of this test comes to {missing}: add one"
+    assert not missing, f"no operation of this test reaches {missing}: add one"
 
 
 def test_the_engine_dies(daemon):
@@ -430,7 +430,7 @@ def test_a_slot_name_is_not_used_twice(daemon):
         d.ask(f"destroy {group}")
     except DriverError:
         pass
-    assert d.run("s", "echo alive") == (0, "alive\n"), "another sandbox's name ended this one"
+    assert d.run("s", "echo alive") == (0, "alive\n"), "destroying another sandbox ended this one"
     d.end()
     clean_up(daemon, "slot names")
 

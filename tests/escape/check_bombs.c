@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exhaustion. Each check has a sandbox of its own with small limits, and is bounded itself: even
- * where nothing holds it, it takes no more than a host gives without noticing. */
+/* Exhaustion. Each check has its own sandbox with small limits, and is bounded itself: even if
+ * nothing limits it, it does not disturb the host. */
 #include "probe.h"
 
 #include <arpa/inet.h>
@@ -102,7 +102,7 @@ static int threads(const struct check *c)
 	return usable();
 }
 
-/* Processes start processes, 1,024 in all where nothing holds them, until no more come. */
+/* Processes start processes, up to 1,024 if nothing limits them, until no more can be started. */
 static int bomb(const struct check *c)
 {
 	int *started = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -152,8 +152,8 @@ static int take_anonymous(void *arg)
 	return BROKEN;
 }
 
-/* Many files of 4 MB, so that no limit on the size of one gets in the way. Held when a write is
- * refused before all was written. The files stay open, and need no name to take space. */
+/* Many files of 4 MB, so that no limit on file size interferes. HELD if a write is refused before
+ * all is written. The files stay open, and need no name to use space. */
 enum { PIECE_MB = 4 };
 
 static int fill(int (*open_next)(const char *dir), const char *dir, int megabytes)
@@ -166,7 +166,7 @@ static int fill(int (*open_next)(const char *dir), const char *dir, int megabyte
 		if (fd < 0)
 			return HELD;
 		for (int k = 0; k < PIECE_MB; k++)
-			/* a short write has no errno: the one after it has */
+			/* a short write has no errno, but the next one has */
 			if (write(fd, block, sizeof(block)) != (ssize_t)sizeof(block) &&
 			    write(fd, block, sizeof(block)) <= 0)
 				return HELD;
@@ -201,7 +201,7 @@ static int take_memfd(void *arg)
 static int take_tmpfs(void *arg)
 {
 	(void)arg;
-	/* less than the file system's own bound, more than the memory limit */
+	/* less than the file system's own limit, more than the memory limit */
 	return fill(open_nameless, "/dev/shm", 3 * MEMORY_MB);
 }
 
@@ -213,7 +213,7 @@ static int take_sysv(void *arg)
 
 	(void)arg;
 	if (id >= 0)
-		shmctl(id, IPC_RMID, NULL); /* goes with its last user */
+		shmctl(id, IPC_RMID, NULL); /* removed with its last user */
 	if (p == (char *)-1)
 		return HELD;
 	touch(p, size);
@@ -222,7 +222,7 @@ static int take_sysv(void *arg)
 
 static int take_pages(void *arg)
 {
-	/* one touched byte per 2 MB: the page tables are what grows */
+	/* one touched byte per 2 MB, so that the page tables grow */
 	char *p = mmap(NULL, 1ull << 37, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -235,7 +235,7 @@ static int take_pages(void *arg)
 	return BROKEN;
 }
 
-/* Fills what has room, both ways; how much went in. */
+/* Fills both directions; returns how much fitted. */
 static size_t stuff(const int fds[2])
 {
 	static char block[65536];
@@ -248,7 +248,7 @@ static size_t stuff(const int fds[2])
 	return total;
 }
 
-/* Twice the limit in buffers of sockets would be enough to say that they are not counted. */
+/* Twice the limit in socket buffers would show that they are not counted. */
 static int take_sockets(int (*make)(int fds[2]))
 {
 	size_t total = 0;
@@ -300,7 +300,7 @@ static int take_tcp(void *arg)
 	return take_sockets(make_tcp);
 }
 
-/* Sockets that send to themselves and never read: two datagrams fit into each. */
+/* Sockets that send to themselves and never read; each holds two datagrams. */
 static int take_udp(void *arg)
 {
 	static char block[60000];
@@ -380,7 +380,7 @@ static int memory(const struct check *c)
 	return trouble("no way %s", c->arg);
 }
 
-/* In a child, whose end gives everything back. */
+/* In a child, whose end releases everything. */
 static int fill_dir(void *arg)
 {
 	int ret = fill(open_nameless, arg, DISK_TRIED_MB);
@@ -419,7 +419,7 @@ static int remove_many(const char *dir, int count)
 	return rmdir(dir);
 }
 
-/* Empty files until one is refused. */
+/* Creates empty files until one is refused. */
 static int fill_inodes(const struct check *c)
 {
 	int tried = 2 * INODES, n = 0, error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Capabilities, ids, and the ways to more of them. */
+/* Capabilities, ids, and ways to gain more of them. */
 #include "probe.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The short list of SECURITY.md for a root inside. */
+/* The list of SECURITY.md for the root class. */
 #define BIT(cap) (1ull << (cap))
 static const unsigned long long root_list =
 	BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_FSETID) | BIT(CAP_KILL) |
@@ -38,7 +38,7 @@ static int no_new_privs(const struct check *c)
 	return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? held() : broken("no_new_privs is 0");
 }
 
-/* No group from outside: those show as the overflow id, or as group 0. */
+/* No group of the host: such groups appear as the overflow id, or as group 0. */
 static bool has_foreign_group(void)
 {
 	gid_t groups[256];
@@ -127,7 +127,7 @@ static int run_setuid(const struct check *c)
 
 	if (access(c->arg, X_OK) < 0)
 		return unjudged("cannot open %s: %s", c->arg, strerror(errno));
-	snprintf(command, sizeof(command), "%s --who", c->arg);
+	snprintf(command, sizeof(command), "%s --ids", c->arg);
 	f = popen(command, "re");
 	if (!f || !fgets(out, sizeof(out), f))
 		out[0] = '\0';
@@ -147,7 +147,8 @@ static bool got_bits(const char *path)
 	return stat(path, &st) == 0 && (st.st_mode & (S_ISUID | S_ISGID));
 }
 
-/* Each call that can put the bits on a file; the name of the one that did, or NULL. */
+/* Tries each call that can set the bits on a file; returns the name of the one that did, or NULL.
+ */
 static const char *set_bits(const char *path)
 {
 	int fd;

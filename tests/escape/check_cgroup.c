@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control groups: neither seen nor reached. */
+/* Cgroups: neither visible nor reachable. */
 #include "probe.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* In a cgroup namespace of its own, every path is "/" or a child of it. */
+/* In a separate cgroup namespace every path is "/" or below it. */
 static int paths(const struct check *c)
 {
 	char text[4096];
@@ -45,7 +45,8 @@ static int mounts(const struct check *c)
 	return each_mount(is_writable_group, NULL);
 }
 
-/* Files by which a group gives a command to the host (CVE-2022-0492) or moves a process out. */
+/* Files through which a cgroup runs a command on the host (CVE-2022-0492) or moves a process out.
+ */
 static int files(const struct check *c)
 {
 	static const char *const names[] = {

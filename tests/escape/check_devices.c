@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices: the few harmless ones, and no way to another. */
+/* Devices: a few harmless ones, and no way to others. */
 #include "probe.h"
 
 #include <dirent.h>
@@ -86,7 +86,7 @@ static int only_harmless(const struct check *c)
 	return HELD;
 }
 
-/* Nothing is opened: being there is already too much. */
+/* Nothing is opened: existence is already a failure. */
 static int absent(const struct check *c)
 {
 	char list[256], path[64], *save = NULL;
@@ -101,7 +101,7 @@ static int absent(const struct check *c)
 	return HELD;
 }
 
-/* Device 1:3 is harmless should it be made; so are 7:0 and 1:3 on a nodev mount. */
+/* Device 1:3 would be harmless if created; so are 7:0 and 1:3 on a nodev mount. */
 static int make_node(const struct check *c)
 {
 	mode_t type = c->arg[0] == 'b' ? S_IFBLK : S_IFCHR;

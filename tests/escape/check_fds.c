@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors a command was born with. */
+/* Descriptors that a command inherits. */
 #include "probe.h"
 
 #include <dirent.h>
@@ -38,7 +38,7 @@ static int only_three(const struct check *c)
 	return held();
 }
 
-/* A terminal must be of our own /dev/pts. */
+/* A terminal must be of the sandbox's own /dev/pts. */
 static bool is_fine(const struct stat *st)
 {
 	struct stat pts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of the host and of the way out of a root directory. */
+/* Files of the host, and ways out of the root directory. */
 #include "probe.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static int canary(const struct check *c)
 	return is_canary(AT_FDCWD, path) ? broken("%s of the host was read", path) : held();
 }
 
-/* Not the same object as on the host. Nothing is opened. */
+/* Whether the object differs from that on the host. Nothing is opened. */
 static int not_the_hosts(const struct check *c)
 {
 	char key[PATH_MAX], id[64];
@@ -179,7 +179,7 @@ static bool links_foreign(const char *from, const char *dir)
 	return st.st_uid != getuid();
 }
 
-/* Links to what is not ours: the host's, or shared with it (the programs below /usr). */
+/* Links to foreign files: of the host, or shared with it (the programs below /usr). */
 static int hard_links(const struct check *c)
 {
 	static const char *const shared[] = { "/usr/bin/env", "/probe/escape-probe" };
@@ -228,7 +228,7 @@ static int chroot_escape(const struct check *c)
 	return in_child(chroot_classic, NULL);
 }
 
-/* Climbs from the working directory to where ".." leads nowhere: that must be our "/". */
+/* Climbs from the working directory until ".." stays in place, which must be the sandbox's "/". */
 static int cwd_inside(const struct check *c)
 {
 	char cwd[PATH_MAX];
@@ -263,7 +263,7 @@ static int handles(const struct check *c)
 	return judge_all(calls, LEN(calls));
 }
 
-/* Programs shared with the host sit on a read-only mount or below an overlay of our own. */
+/* Programs shared with the host are on a read-only mount or below the sandbox's own overlay. */
 static int shared_readonly(const struct check *c)
 {
 	static const char *const paths[] = { "/usr", "/usr/bin", "/usr/lib", "/bin/", "/lib/" };
@@ -290,7 +290,7 @@ static int probe_readonly(const struct check *c)
 	return vfs.f_flag & ST_RDONLY ? held() : broken("a --dir without :rw is writable");
 }
 
-/* A file capability or an overlay mark on a file would be believed by a kernel elsewhere. */
+/* A kernel elsewhere would trust a file capability or an overlay attribute on a file. */
 static int marks(const struct check *c)
 {
 	static const unsigned char caps[20] = { 0x01, 0, 0, 0x02, 0xff, 0xff, 0xff, 0xff };

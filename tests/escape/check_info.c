@@ -48,7 +48,7 @@ static int set_host_name(const struct check *c)
 	return held();
 }
 
-/* The runner's own environment holds a secret that must stay there. */
+/* The runner's environment contains a secret that must not appear here. */
 static int environment(const struct check *c)
 {
 	const char *secret = fact("SECRET");

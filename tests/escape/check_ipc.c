@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System V IPC, message queues, sockets by name: what the runner made on the host is not there. */
+/* System V IPC, message queues, named sockets: those the runner created on the host are not
+ * reachable. */
 #include "probe.h"
 
 #include <errno.h>

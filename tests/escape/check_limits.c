@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits of one process, and per-user figures of the kernel. */
+/* Limits of one process, and per-user limits of the kernel. */
 #include "probe.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ static int open_all(void *arg)
 	int n = 0;
 
 	(void)arg;
-	/* 4,096 shows as well as a million that nothing bounds it */
+	/* 4,096 shows the lack of a limit as well as a million would */
 	while (n < 4096 && open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
 		n++;
 	return n < 4096 && errno == EMFILE ? HELD : BROKEN;
@@ -103,7 +103,7 @@ static int inotify(const struct check *c)
 	(void)c;
 	if (read_text("/proc/sys/user/max_inotify_instances", text, sizeof(text)) <= 0)
 		return unjudged("this kernel has no per-namespace bound");
-	/* the host's own bound is per user and shared with others of that user */
+	/* the host's own limit is per user and shared with others of that user */
 	if (strtol(text, NULL, 10) > 128)
 		return broken("max_inotify_instances is %s", text);
 	if (read_text("/proc/sys/user/max_inotify_watches", text, sizeof(text)) > 0 &&
@@ -134,7 +134,7 @@ static int ptys(const struct check *c)
 		       : held();
 }
 
-/* Bounded for the whole sandbox, not for each process: several processes add up. */
+/* Limited for the whole sandbox, not per process: several processes add up. */
 static int signals_queued(void *arg)
 {
 	union sigval v = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mounts: neither the old calls nor the new ones, and a table that is tight. */
+/* Mounts: neither the old nor the new calls work, and the mount table is restricted. */
 #include "probe.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static int refused(const struct check *c)
 	return count ? judge_all(calls + first, count) : trouble("no call %s", c->arg);
 }
 
-/* The kernel refuses too: with the right to mount, an unknown file system type is ENODEV. */
+/* The kernel refuses too: with permission to mount, an unknown file system type is ENODEV. */
 static int kernel_refuses(const struct check *c)
 {
 	(void)c;
@@ -102,7 +102,7 @@ static int untied(const struct check *c)
 	return each_mount(is_tied, NULL);
 }
 
-/* Without root no device can be made: the host's harmless ones are bound one by one. */
+/* Without root no device can be created: the host's harmless ones are bound one by one. */
 static bool is_bound_device(const struct mount *m)
 {
 	static const char *const roots[] = { "/null",	"/zero",    "/full",
@@ -114,7 +114,7 @@ static bool is_bound_device(const struct mount *m)
 	return false;
 }
 
-/* Types that nothing inside has any use for; the root of the host's own file system. */
+/* Types that a sandbox does not need; the root of the host's own file system. */
 static int is_foreign(const struct mount *m, void *arg)
 {
 	static const char *const types[] = { "devtmpfs", "cgroup",     "cgroup2",     "debugfs",
@@ -139,8 +139,8 @@ static int only_ours(const struct check *c)
 	return each_mount(is_foreign, NULL);
 }
 
-/* Neither the root of a bind nor an option names a directory of lodge. The directories the caller
- * asked for are exempt: their names are the caller's own. */
+/* Neither the root of a bind nor an option names a directory of lodge, except for directories that
+ * the caller shares. */
 static int names_host(const struct mount *m, void *arg)
 {
 	const char *home = fact("LODGE_HOME"), *canary = fact("CANARY_DIR");
@@ -166,7 +166,7 @@ static int no_host_paths(const struct check *c)
 	return each_mount(names_host, NULL);
 }
 
-/* Writable mounts are few and each of them is a file system of our own. */
+/* There are few writable mounts, and each is a file system of the sandbox. */
 static int is_shared_writable(const struct mount *m, void *arg)
 {
 	static const char *const own[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Namespaces: all eight are the sandbox's own, and there is no way to further ones. */
+/* Namespaces: all eight belong to the sandbox, and no others can be entered or created. */
 #include "probe.h"
 
 #include <errno.h>

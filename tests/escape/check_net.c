@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Network: an own loopback interface and a few kinds of sockets, nothing else. */
+/* Network: only a loopback interface and a few kinds of sockets. */
 #include "probe.h"
 
 #include <arpa/inet.h>
@@ -137,7 +137,7 @@ static const struct call transports[] = {
 	SOCKET("l2tp", AF_INET, SOCK_DGRAM, 115),
 	SOCKET("udplite", AF_INET, SOCK_DGRAM, IPPROTO_UDPLITE),
 };
-/* The same families by the other call that makes sockets (and loads modules for them). */
+/* The same families through the other call that creates sockets (and loads modules for them). */
 static const struct call pairs[] = {
 	{ "pair-alg", SYS_socketpair, { AF_ALG, SOCK_SEQPACKET, 0, 0 } },
 	{ "pair-vsock", SYS_socketpair, { AF_VSOCK, SOCK_STREAM, 0, 0 } },
@@ -146,7 +146,7 @@ static const struct call pairs[] = {
 	{ "pair-netfilter", SYS_socketpair, { AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER, 0 } },
 	{ "pair-rxrpc", SYS_socketpair, { AF_RXRPC, SOCK_DGRAM, 2, 0 } },
 };
-/* Protocols on top of TCP that a plain socket is turned into: espintcp, tls, smc. */
+/* Protocols on top of TCP that a plain socket can be turned into: espintcp, tls, smc. */
 static const struct call layers[] = {
 	{ "TCP_ULP", SYS_setsockopt, { -1, IPPROTO_TCP, 31, 0, 0 } },
 };
@@ -171,7 +171,7 @@ static int refused(const struct check *c)
 	return trouble("no group %s", c->arg);
 }
 
-/* Sets the flags lo has already: no change even when permitted. */
+/* Sets the flags that lo already has, so that nothing changes even when permitted. */
 static int administer(const struct check *c)
 {
 	struct ifreq ifr = { .ifr_name = "lo" };

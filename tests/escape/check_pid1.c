@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PID 1 of the sandbox, lodge-init: the guest's neighbour that must not become its tool. */
+/* PID 1 of the sandbox, lodge-init: the guest must not be able to use it. */
 #include "probe.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 
 #include "judge.h"
 
-/* PID 1 may be touched only when it is the sandbox's: in a sandbox weakened too far it would be
- * the host's. */
+/* PID 1 is touched only if it is the sandbox's: in a sandbox weakened too far it would be the
+ * host's. */
 static bool is_own_pid1(void)
 {
 	char link[64] = "";
@@ -30,8 +30,8 @@ static bool is_own_pid1(void)
 	return strcmp(link, host) != 0;
 }
 
-/* An ordinary user has no second id to keep the guest and PID 1 apart; PID 1 outlives what is sent
- * to it all the same (pid1-kill), and nothing of it can be read. */
+/* An ordinary user has no second id to separate the guest from PID 1. PID 1 still survives signals
+ * (pid1-kill), and nothing of it can be read. */
 static int same_id(void)
 {
 	return unjudged("rootless: the guest and PID 1 have the same id");
@@ -42,7 +42,7 @@ static int foreign_pid1(void)
 	return unjudged("PID 1 is not the sandbox's own");
 }
 
-/* Opening is enough to know; nothing is read. */
+/* Opening is sufficient; nothing is read. */
 static int file_of_pid1(const struct check *c)
 {
 	char path[PATH_MAX], target[PATH_MAX];
@@ -79,7 +79,7 @@ static int signal_pid1(const struct check *c)
 	return held();
 }
 
-/* In earnest: whatever is sent, the sandbox goes on. */
+/* Really sends signals; the sandbox survives them. */
 static int kill_pid1(const struct check *c)
 {
 	(void)c;
@@ -98,7 +98,7 @@ static int ptrace_pid1(const struct check *c)
 	(void)c;
 	if (!is_own_pid1())
 		return foreign_pid1();
-	/* SEIZE does not stop it, and ends with us */
+	/* SEIZE does not stop it, and ends with this process */
 	if (ptrace(PTRACE_SEIZE, 1, NULL, NULL) == 0)
 		return broken("PID 1 can be traced");
 	return held();
@@ -166,7 +166,8 @@ static int scheduling_of_pid1(const struct check *c)
 	return held();
 }
 
-/* With CAP_SETUID a root inside can take lodge-init's own id; it must win nothing by that. */
+/* With CAP_SETUID the root class can take lodge-init's own id; it must not gain anything by that.
+ */
 static int as_init_id(void *arg)
 {
 	static const char *const files[] = { "environ", "mem", "maps", "exe", "root", "fd/3" };

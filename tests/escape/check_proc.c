@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc and /sys: what is masked, read-only, hidden. */
+/* /proc and /sys: masked, read-only and hidden files. */
 #include "probe.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* Absent, or something else is mounted over it: then it is on another device than its /proc. */
+/* Absent, or covered by a mount: then it is on another device than its /proc. */
 static bool is_covered(const char *path)
 {
 	char top[PATH_MAX];
@@ -44,7 +44,7 @@ static bool is_empty_dir(const char *path)
 	return empty;
 }
 
-/* Nothing comes out of it. */
+/* Whether reading it returns nothing. */
 static bool is_silent(const char *path)
 {
 	char buf[64];
@@ -55,7 +55,7 @@ static bool is_silent(const char *path)
 	return read_text(path, buf, sizeof(buf)) <= 0;
 }
 
-/* Masked in both ways: nothing to read, and not by the grace of file modes alone. */
+/* Masked in both ways: nothing to read, and not by file modes alone. */
 static int masked(const struct check *c)
 {
 	char *save = NULL, list[512];
@@ -70,8 +70,8 @@ static int masked(const struct check *c)
 	return held();
 }
 
-/* Closed by mode, to an id that does not exist inside. Only opened: reading kmsg would take from
- * it. */
+/* Closed by mode, to an id that does not exist inside. Only opened, because reading kmsg would
+ * consume it. */
 static int closed(const struct check *c)
 {
 	char *save = NULL, list[512];
@@ -105,7 +105,7 @@ static int try_writing(const char *path, const struct stat *st, int type, struct
 	return 1;
 }
 
-/* Everything in /proc that belongs to no process. /proc/sys has a check of its own. */
+/* Everything in /proc that belongs to no process. /proc/sys has its own check. */
 static int nothing_writable(const struct check *c)
 {
 	DIR *dir = opendir("/proc");
@@ -151,7 +151,7 @@ static int readonly(const struct check *c)
 	for (char *p = strtok_r(list, " ", &save); p; p = strtok_r(NULL, " ", &save)) {
 		if (stat(p, &st) < 0 || statvfs(p, &vfs) < 0)
 			continue;
-		/* null in its place, or a plain directory where sysfs would be */
+		/* null in its place, or a plain directory in place of sysfs */
 		if ((S_ISCHR(st.st_mode) && st.st_rdev == 0x103) || statfs(p, &fs) < 0 ||
 		    fs.f_type == OVERLAYFS_SUPER_MAGIC)
 			continue;
@@ -178,7 +178,7 @@ static int sysctl(const struct check *c)
 
 	(void)c;
 	for (size_t i = 0; i < LEN(settings); i++) {
-		/* only opened: nothing is written even where it could be */
+		/* only opened: nothing is written even if it could be */
 		int fd = open(settings[i], O_WRONLY | O_CLOEXEC);
 
 		if (fd >= 0) {
@@ -191,7 +191,7 @@ static int sysctl(const struct check *c)
 	return held();
 }
 
-/* Either there is no such file or every address in it is zero. */
+/* Either the file does not exist or every address in it is zero. */
 static int kallsyms(const struct check *c)
 {
 	char buf[4096];
@@ -276,7 +276,8 @@ static int maps(const struct check *c)
 	for (char *p = text; *p; p += strcspn(p, "\n"), p += *p == '\n') {
 		if (sscanf(p, "%lu %lu %lu", &inside, &outside, &count) != 3)
 			return trouble("%s: %s", c->arg, p);
-		/* without root "outside" is the keeper's namespace, whose 0 is that user */
+		/* without root the outer ids are those of the keeper's namespace, whose 0 is that
+		 * user */
 		if (outside == 0 && !is_rootless())
 			return broken("id %lu inside is id 0 of the host", inside);
 		if (count > 65536)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes outside are out of reach; own processes can still be traced and signalled. */
+/* Processes outside are not reachable; own processes can still be traced and signalled. */
 #include "probe.h"
 
 #include <errno.h>
@@ -14,7 +14,8 @@
 
 #include "judge.h"
 
-/* Signal 0 has no effect on a process inside with that number. EPERM is a failure: it exists. */
+/* Signal 0 has no effect on an inner process with that number. EPERM is a failure: the process
+ * exists. */
 static int signal_host(const struct check *c)
 {
 	long pid = fact_number("HOST_PID");
@@ -45,7 +46,7 @@ static int pidfd_host(const struct check *c)
 	return held();
 }
 
-/* In a pid namespace of its own, numbers start at 1 and the parent is inside. */
+/* In a separate pid namespace numbers start at 1 and the parent is inside. */
 static int own_numbers(const struct check *c)
 {
 	char text[4096], *line;
@@ -61,7 +62,7 @@ static int own_numbers(const struct check *c)
 	return held();
 }
 
-/* The session must begin inside: a session of the host's would share its terminal. */
+/* The session must begin inside: a session of the host would share its terminal. */
 static int own_session(const struct check *c)
 {
 	int fd;
@@ -84,7 +85,7 @@ static int trace_me(void *arg)
 	return 7;
 }
 
-/* gdb and strace on an own child must work. */
+/* gdb and strace on a child must work. */
 static int ptrace_child(const struct check *c)
 {
 	pid_t pid = fork();

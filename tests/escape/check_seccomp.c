@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system call filter, call by call. Arguments are such that nothing would happen even if the
- * judge were mistaken: bad descriptors, no addresses, wrong magic numbers. */
+/* The system call filter, call by call. The arguments have no effect even if the check were wrong:
+ * bad descriptors, no addresses, wrong magic numbers. */
 #include "probe.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ static const struct call prctls[] = {
 
 static const struct call secrets[] = { CALL(memfd_secret, -1) };
 
-/* What ordinary programs need. */
+/* Calls that ordinary programs need. */
 static const struct call useful[] = {
 	CALL(memfd_create, 0, -1),
 	CALL(landlock_create_ruleset, 0, 0, -1),
@@ -201,7 +201,7 @@ static int i386(const struct check *c)
 	return held();
 }
 
-/* A filter cannot be removed: neither by strict mode nor by an empty filter. */
+/* A filter cannot be removed, neither by strict mode nor by an empty filter. */
 static int stays(const struct check *c)
 {
 	const struct call call = { "mount", SYS_mount, { 0, 0, 0, 0, 0 } };

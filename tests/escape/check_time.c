@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks. Only values no kernel takes are ever offered. */
+/* Clocks. Only values that no kernel accepts are used. */
 #include "probe.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Terminals: nothing can be typed into one, and none comes from outside. */
+/* Terminals: input cannot be injected, and none comes from outside. */
 #include "probe.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static int refused(const struct check *c)
 	return judge_all(discipline, LEN(discipline));
 }
 
-/* In earnest, on a terminal of our own: the byte must not come back as input. */
+/* Really tries it on a new terminal: the byte must not come back as input. */
 static int type_into_own(const struct check *c)
 {
 	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), slave;

@@ -104,7 +104,7 @@ class Lodge:
     def _under_tty(self, argv, env):
         """With a controlling terminal, as at a shell prompt."""
         def act():
-            # output through pipes: only the session uses the terminal
+            # output through pipes, so that only the session uses the terminal
             r = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True)
             os.write(1, r.stdout + r.stderr)
             os._exit(r.returncode & 0xff)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the runner plants on the host for the checks not to find, for as long as its standard input
- * stays open; gone with it. Prints facts. */
+/* What the runner creates on the host for the checks not to find, until its standard input closes.
+ * Prints facts. */
 #include "probe.h"
 
 #include <fcntl.h>
@@ -25,7 +25,8 @@
 enum { HIGH_NUMBER = 4000 };
 
 static char mq_name[64], shm_path[64], tmp_path[64];
-static long word; /* in every name: what an earlier run left must not be taken for ours */
+static long word; /* part of every name, so that leftovers of an earlier run are not mistaken for
+		     ours */
 static int shm_id = -1, sem_id = -1, msg_id = -1;
 
 static void plant_file(const char *path, mode_t mode, const char *token)
@@ -125,7 +126,7 @@ static void plant_ipc(void)
 		printf("MQUEUE=%s\n", mq_name);
 }
 
-static void tell_ids(const char *dir)
+static void print_host_ids(const char *dir)
 {
 	static const char *const paths[] = { "/etc/shadow", "/root", "/var/lib", "/run", "/home" };
 	static const char *const spaces[] = { "user", "mnt", "pid",    "net",
@@ -173,7 +174,7 @@ static void remove_all(const char *dir)
 	}
 }
 
-/* A number that no process inside has by chance: the runner's own namespace begins at 1. */
+/* A pid that no inner process has by chance: the runner's own namespace begins at 1. */
 static void take_high_number(void)
 {
 	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC), status;
@@ -188,7 +189,7 @@ static void take_high_number(void)
 	pid = fork();
 	if (pid <= 0)
 		return;
-	/* the child goes on in our place */
+	/* the child continues in our place */
 	close(0);
 	close(1);
 	waitpid(pid, &status, 0);
@@ -200,14 +201,14 @@ int host_main(const char *dir)
 	char byte;
 
 	take_high_number();
-	/* the runner ends it by closing its input, also when interrupted from the keyboard */
+	/* the runner ends it by closing its input, also after a keyboard interrupt */
 	signal(SIGINT, SIG_IGN);
 	(void)!getrandom(&word, sizeof(word), 0);
 	word &= LONG_MAX;
 	plant_files(dir);
 	plant_sockets(dir);
 	plant_ipc();
-	tell_ids(dir);
+	print_host_ids(dir);
 	printf("END=1\n");
 	fflush(stdout);
 	while (read(0, &byte, 1) > 0)

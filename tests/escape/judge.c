@@ -76,7 +76,7 @@ static struct judgement from_status(int status)
 	return (struct judgement){ JUDGED_REFUSED, WEXITSTATUS(status) };
 }
 
-/* Lets the child run up to the judged call. True when it stands there, unexecuted. */
+/* Lets the child run up to the judged call. True if it has stopped there, before executing it. */
 static bool run_to_call(pid_t pid, int *status)
 {
 	int sig = 0;
@@ -108,7 +108,7 @@ static struct judgement judge_child(const struct call *c)
 	       (void *)(long)(PTRACE_O_TRACESECCOMP | PTRACE_O_EXITKILL));
 	if (!run_to_call(pid, &status))
 		return from_status(status);
-	/* twice sure: no such call, and dead before it could be made */
+	/* doubly safe: no such call, and killed before it could be made */
 	ptrace(PTRACE_POKEUSER, pid, (void *)(long)(ORIG_RAX * sizeof(long)), (void *)-1L);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, __WALL);

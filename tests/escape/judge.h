@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells what the sandbox's system call filter does with a call, without the call being carried
- * out. A child stacks a filter of its own that answers TRACE for this one call. Any refusal of an
- * older filter takes precedence over TRACE, so either the child sees the refusal, or its tracer is
- * stopped at the call and kills the child before the kernel goes on. Unlike looking at errno this
- * distinguishes the filter's EPERM from the kernel's own, so a missing filter cannot hide behind
- * missing capabilities. */
+/* Finds out what the sandbox's system call filter does with a call, without executing the call. A
+ * child stacks its own filter that returns TRACE for this one call. Any refusal of an older filter
+ * takes precedence over TRACE, so either the child sees the refusal, or its tracer is stopped at
+ * the call and kills the child before the kernel continues. Unlike errno this distinguishes the
+ * filter's EPERM from the kernel's own, so a missing filter cannot hide behind missing
+ * capabilities. */
 #ifndef LODGE_ESCAPE_JUDGE_H
 #define LODGE_ESCAPE_JUDGE_H
 
@@ -12,7 +12,7 @@ enum judged { JUDGED_ALLOWED, JUDGED_REFUSED, JUDGED_KILLED, JUDGED_UNKNOWN };
 
 struct judgement {
 	enum judged how;
-	int code; /* errno of a refusal, signal of a kill, what went wrong if unknown */
+	int code; /* errno of a refusal, signal of a kill, or the reason if unknown */
 };
 
 struct call {
@@ -25,9 +25,9 @@ struct judgement judge(const struct call *c);
 /* The same for one harmless call (getpid) through int 0x80. */
 struct judgement judge_i386(void);
 
-/* HELD if the filter refuses or kills every one of them, else names those it lets through. */
+/* HELD if the filter refuses or kills every one of them, otherwise names those it allows. */
 int judge_all(const struct call *calls, size_t count);
-/* The reverse: HELD if it lets every one of them through. */
+/* The reverse: HELD if it allows every one of them. */
 int judge_none(const struct call *calls, size_t count);
 
 #endif

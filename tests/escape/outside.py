@@ -38,7 +38,7 @@ def pids():
 
 
 def marked(mark):
-    """Processes inside that have the mark; without the lodge that started them."""
+    """Processes inside that have the mark, without the lodge that started them."""
     found = []
     for pid in pids():
         try:
@@ -70,7 +70,7 @@ def init_of(pid):
                 return other
         except OSError:
             continue
-    # weakened: no namespace of its own, so it is known by its name
+    # weakened: without its own namespace, so it is recognized by its name
     for other in pids():
         try:
             if status(other)["Name"] == "lodge-init" or status(pid)["PPid"] == str(other):
@@ -183,7 +183,7 @@ def init_program(lodge, host, weaken):
 
 
 def init_dumpable(lodge, host, weaken):
-    """The /proc files of a non-dumpable process belong to root of its namespace, not to it."""
+    """The /proc files of a non-dumpable process belong to root of its namespace, not to its own id."""
     with Held(lodge, weaken) as box:
         pid = init_of(box.pid)
         owner = os.stat(f"/proc/{pid}/environ").st_uid
@@ -195,7 +195,7 @@ def init_dumpable(lodge, host, weaken):
 
 
 def init_descriptors(lodge, host, weaken):
-    """PID 1 keeps nothing by which the host's files or another sandbox could be reached."""
+    """PID 1 has no descriptor through which files of the host or another sandbox could be reached."""
     with Held(lodge, weaken) as box:
         pid = init_of(box.pid)
         for name in os.listdir(f"/proc/{pid}/fd"):
@@ -225,7 +225,7 @@ def spaces_apart(lodge, host, weaken):
 
 
 def mounts_alone(lodge, host, weaken):
-    """Nobody but the sandbox is in its mount namespace, the keeper that made it neither."""
+    """Only the sandbox's processes are in its mount namespace; the keeper that created it is not."""
     with Held(lodge, weaken) as box:
         for pid in pids():
             try:
@@ -351,7 +351,7 @@ SHARED = "factor"  # a program below /usr that no other test uses
 
 
 def beside_watcher(lodge, weaken, act):
-    """Does something on the host while a sandbox watches and locks a program of /usr; what it saw."""
+    """Do something on the host while a sandbox watches and locks a program of /usr; return what it saw."""
     python = "/usr/bin/python3"
     if not os.path.exists(python) or not os.path.exists(f"/usr/bin/{SHARED}"):
         raise RuntimeError("the host lacks python3 or factor")
@@ -364,7 +364,7 @@ def beside_watcher(lodge, weaken, act):
 
 
 def watches(lodge, host, weaken):
-    """Files may be shared with the host, but what it does with them is not the guest's business."""
+    """Files may be shared with the host, but a guest must not see what the host does with them."""
     def act():
         with open(f"/usr/bin/{SHARED}", "rb"):
             pass
@@ -373,7 +373,7 @@ def watches(lodge, host, weaken):
 
 
 def locks(lodge, host, weaken):
-    """A lock taken inside blocks no process outside and is no channel between sandboxes."""
+    """A lock taken inside blocks no process outside and cannot be used to communicate between sandboxes."""
     def act():
         with open(f"/usr/bin/{SHARED}", "rb") as f:
             try:
@@ -386,7 +386,7 @@ def locks(lodge, host, weaken):
 
 
 def working_directory(lodge, host, weaken):
-    """CVE-2024-21626 and F1: a directory chosen by the caller never lies outside."""
+    """CVE-2024-21626 and F1: a directory chosen by the caller is never outside."""
     option = next((o for o in ("--cwd", "--workdir") if o in lodge.options), None)
     if not option:
         return UNJUDGED, "lodge run has no option for the working directory"
@@ -401,21 +401,21 @@ def working_directory(lodge, host, weaken):
 
 
 def users(lodge, host, weaken):
-    """lodge-init's own id and root are not to be had by asking."""
+    """Neither lodge-init's own id nor root can be requested."""
     if "--user" not in lodge.options:
         return UNJUDGED, "lodge run has no option for the user"
     for user in ("65530", "65530:65530", "1000:65530", "4294967295", "-1", "65536"):
-        r = lodge.run(["--user", user], ["--who"], weaken)
+        r = lodge.run(["--user", user], ["--ids"], weaken)
         if r.code == 0:
             return broken(f"--user {user} was taken: {r.out.strip()}")
-    r = lodge.run(["--user", "0"], ["--who"], weaken)
+    r = lodge.run(["--user", "0"], ["--ids"], weaken)
     if r.code == 0 and not r.out.strip().endswith("caps 0"):
         return broken(f"--user 0 gives capabilities: {r.out.strip()}")
     return held
 
 
 def links_in_dir(lodge, host, weaken):
-    """A link in a shared directory is followed by the guest inside only."""
+    """Only the guest follows a link in a shared directory, inside the sandbox."""
     link = os.path.join(host.probe_dir, "way-out")
     os.symlink(host.facts["CANARY"], link)
     try:

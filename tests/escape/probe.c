@@ -172,7 +172,7 @@ int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : "";
 
-	if (getauxval(AT_SECURE) || strcmp(word, "--who") == 0)
+	if (getauxval(AT_SECURE) || strcmp(word, "--ids") == 0)
 		return print_ids();
 	text = mmap(NULL, TEXT_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (text == MAP_FAILED)

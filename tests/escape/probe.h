@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* escape-probe: runs inside a sandbox and tries to get out of it, one check at a time. No check
- * may harm the machine it runs on even when nothing holds it: calls that would take effect are
- * judged without being carried out (judge.h) or made with arguments that cannot take effect. */
+/* escape-probe: runs inside a sandbox and tries to get out of it, one check at a time. No check may
+ * harm the machine even if nothing stops it: calls that would take effect are judged without
+ * executing them (judge.h) or made with arguments that cannot take effect. */
 #ifndef LODGE_ESCAPE_PROBE_H
 #define LODGE_ESCAPE_PROBE_H
 
@@ -37,30 +37,31 @@ extern const struct check checks_files[], checks_proc[], checks_pid1[], checks_m
 	checks_namespaces[], checks_ipc[], checks_net[], checks_limits[], checks_bombs[],
 	checks_tty[], checks_time[], checks_info[], checks_cgroup[];
 
-/* What a check returns. The message says what got through, or why nothing can be said. */
+/* The result of a check. The message says what got through, or why it cannot be judged. */
 int held(void);
 int broken(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int unjudged(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int trouble(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* What the runner wrote down about the host, in the file `facts` beside the program; NULL if it did
- * not. */
+/* What the runner recorded about the host, in the file `facts` next to the program; NULL if absent.
+ */
 const char *fact(const char *key);
 long fact_number(const char *key); /* -1 if missing */
 bool is_root_class(void);
-/* Made by an ordinary user: one id is all there is, and no control group. */
+/* Created by an ordinary user: there is only one id, and no cgroup. */
 bool is_rootless(void);
 
-/* Whole file (cut at size - 1), NUL-terminated; its length or -errno. */
+/* Reads a whole file (up to size - 1), NUL-terminated; returns its length or -errno. */
 ssize_t read_text(const char *path, char *buf, size_t size);
 /* What a file or directory has wherever it is mounted and however it changes: inode number and time
  * of birth, or of its last change where the file system keeps no birth. False if there is none. */
 bool file_id(const char *path, char *buf, size_t size);
 /* The number after "Name:" in /proc/self/status, in this base; -1 if there is no such line. */
 long long status_number(const char *name, int base);
-/* fn(arg) in a child with a deadline: its exit status, or 128 + the signal that ended it. */
+/* Runs fn(arg) in a child with a time limit; returns its exit status, or 128 + the signal that
+ * ended it. */
 int in_child(int (*fn)(void *arg), void *arg);
-/* What stops a run that hangs. */
+/* Ends a check that hangs. */
 void deadline(unsigned seconds);
 
 struct mount {

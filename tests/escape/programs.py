@@ -164,7 +164,7 @@ def run_programs(tap, runner):
 
 
 def apt_template(tap, runner, directory):
-    """Name of a template with apt and a root inside, or None after a skip."""
+    """The name of a template with apt and the root class, or None after a skip."""
     tar = os.environ.get("LODGE_APT_TAR")
     if not tar and os.environ.get("LODGE_SLOW") == "1" and shutil.which("mmdebstrap"):
         tar = os.path.join(directory, "debian.tar")
@@ -188,7 +188,7 @@ def run_apt(tap, runner, directory):
     template = apt_template(tap, runner, directory)
     if not template:
         return
-    # no network inside: dpkg and apt's own methods with a repository made of files
+    # no network inside: dpkg and apt's own methods with a repository of files
     for name, text, want in (
             ("apt lists its packages", "apt list --installed 2>/dev/null | grep -c ^apt/", "1"),
             ("dpkg installs a package", "cd /tmp && mkdir -p p/DEBIAN p/opt && printf 'Package: lodge-x\\n"

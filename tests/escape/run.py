@@ -34,7 +34,7 @@ def enter_namespaces():
     if os.geteuid() != 0 or os.environ.get("ESCAPE_INSIDE"):
         return
     os.environ["ESCAPE_INSIDE"] = "1"
-    # shared propagation, as on most hosts: a sandbox must stop it itself
+    # shared propagation, as on most hosts: a sandbox must end it itself
     os.execvp("unshare", ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--mount-proc",
                           "--kill-child", "sh", "-c", 'mount --make-rshared / && exec "$@"', "sh",
                           sys.executable, os.path.abspath(__file__)])
@@ -93,7 +93,7 @@ class Host:
 
 
 def batches(checks, weak):
-    """Checks that can share one sandbox, by what that sandbox is started with."""
+    """Groups of checks that can share one sandbox, by its options."""
     groups = {}
     for c in checks:
         if weak:
@@ -115,7 +115,7 @@ def run_batch(lodge, host, checks, weaken, options):
     if needs_setuid:
         host.setuid_copy(True)
     try:
-        # the caller's terminal must not matter: most checks run with one in control of it
+        # most checks run with a controlling terminal, because the caller's terminal must not matter
         r = lodge.run(options, ["--run", *names], weaken=weaken, writable=writable,
                       under_tty="processes-own-session" in names)
     finally:
@@ -217,7 +217,7 @@ def test_root_class(tap, lodge, host, checks):
     template = os.environ.get("ESCAPE_TEMPLATE")
     lodge.base = (["--template", template] if template else []) + ["--root"]
     host.write_facts(True)
-    r = lodge.run([], ["--who"])
+    r = lodge.run([], ["--ids"])
     if r.code != 0:
         tap.skip("root class", f"cannot start a sandbox with root inside: {r.why()}")
     else:
@@ -242,7 +242,7 @@ def main():
     host = Host(probe)
     try:
         lodge = Lodge(binary, host)
-        r = lodge.run([], ["--who"])
+        r = lodge.run([], ["--ids"])
         if r.code != 0:
             tap.bail(f"cannot start a sandbox: {r.why()}")
         test_user_class(tap, lodge, Lodge(os.path.abspath(hooks), host) if hooks else None, host,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several checks need: facts of the host, files of /proc, children. */
+/* Shared by the checks: facts about the host, files of /proc, children. */
 #include "probe.h"
 
 #include <errno.h>

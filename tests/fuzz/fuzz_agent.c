@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge of messages between engine and lodge-init, in both directions. The first byte gives
- * the number of descriptors, the rest is the message; what passes must be safe to take apart. */
+/* Validation of messages between engine and lodge-init, in both directions. The first byte gives
+ * the number of descriptors, the rest is the message; accepted messages must be safe to parse. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(msg, data + 1, size - 1);
 	try_message(msg, size - 1, data[0] % 5);
-	/* Once more with the length it should have said: most inputs would end there. */
+	/* Once more with the correct length, because most inputs would be refused for it. */
 	if (size - 1 >= sizeof(h)) {
 		memcpy(&h, msg, sizeof(h));
 		h.len = (uint32_t)(size - 1 - sizeof(h));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses of repositories: any text. What is taken is short and printable, cannot be an option,
- * and has a host and a path. */
+/* URLs of repositories: any text. Accepted text is short and printable, cannot be an option, and
+ * has a host and a path. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/chat/chat.h"
+#include "api/chat/chat_repo.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *text = calloc(1, size + 1);
 
 	must(text != NULL);
-	if (size) /* strndup() reads on to a NUL under the strict checks */
+	if (size) /* strndup() would read on to a NUL under the strict checks */
 		memcpy(text, data, size);
 	if (chat_is_repository(text))
 		check_taken(text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An answer of anybody, read in every way the client has: its head, its body, its lines, its events
- * and its frames. The first byte says which. */
+/* Responses of an untrusted server, read in every way the client has: head, body, lines, events and
+ * frames. The first byte chooses. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sandbox says about itself: whatever it is, the store can keep what is made of it, and no
- * secret is in there. */
+/* The report of a sandbox about its environment: any bytes. The result can be stored and contains
+ * no secret. */
 #include <jansson.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where to listen: any text but a socket file. What is taken is a number of a host and one of a
- * port. Nothing is bound: there are no sockets here. */
+/* Addresses to listen on: any text but a socket file. An accepted one has a numeric host and port.
+ * Nothing is bound: there are no sockets here. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int fd = -1;
 
 	must(text != NULL);
-	if (size) /* strndup() reads on to a NUL under the strict checks */
+	if (size) /* strndup() would read on to a NUL under the strict checks */
 		memcpy(text, data, size);
 	asked = false;
 	if (strncmp(text, "unix:", 5) != 0) {

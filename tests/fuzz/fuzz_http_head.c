@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of a request: any bytes, taken apart in place as generously as the library does it. What
- * is accepted of that must be what a strict reader sees in the bytes as they came: every line ends
- * with CR LF, no byte was skipped, and the body has one length. */
+/* The head of a request: any bytes, parsed in place as leniently as the library does. An accepted
+ * head must be what a strict parser sees in the original bytes: every line ends with CR LF, no byte
+ * is skipped, and the body has one length. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -27,8 +27,7 @@ static void must(bool holds)
 		abort();
 }
 
-/* ---- instead of the library's -------------------------------------------------------------------
- */
+/* ---- replacements for the library ------------------------------------------------------------ */
 
 int MHD_get_connection_values_n(struct MHD_Connection *connection, enum MHD_ValueKind kind,
 				MHD_KeyValueIteratorN iterator, void *arg)
@@ -50,10 +49,9 @@ const union MHD_ConnectionInfo *MHD_get_connection_info(struct MHD_Connection *c
 	return &lib.info;
 }
 
-/* ---- taking apart -------------------------------------------------------------------------------
- */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
-/* The next line, ended by LF or CR LF; NULL: there is none. */
+/* The next line, ended by LF or CR LF; NULL if there is none. */
 static char *next_line(char **at, char *end)
 {
 	char *line = *at, *lf = memchr(line, '\n', (size_t)(end - line));
@@ -67,7 +65,7 @@ static char *next_line(char **at, char *end)
 	return line;
 }
 
-/* A value ends at a NUL, as the library has it. */
+/* A value ends at a NUL, as in the library. */
 static bool add_line(char *line, bool spaces)
 {
 	char *colon = strchr(line, ':');
@@ -115,10 +113,9 @@ static bool split(char *text, char *end, struct words *ret)
 	return line != NULL;
 }
 
-/* ---- what must hold -----------------------------------------------------------------------------
- */
+/* ---- invariants ------------------------------------------------------------------------------ */
 
-/* Whether the bytes at *at are these; then they are passed. */
+/* Whether the bytes at *at are these; then skips them. */
 static bool pass(const char **at, const char *end, const char *s, size_t len)
 {
 	if ((size_t)(end - *at) < len || memcmp(*at, s, len) != 0)
@@ -180,8 +177,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		status = http_read_head(rq, w.method, w.target, w.target, w.version, &why);
 		must(!status || (status >= 400 && status < 600 && why));
 		if (!status) {
-			/* The ends of lines are NULs by then: one that came cannot be told from
-			 * them. */
+			/* The ends of lines are NULs by now and look the same as a NUL in the
+			 * input. */
 			if (!memchr(data, '\0', size))
 				check_bytes(rq, &w, (const char *)data, (const char *)data + size);
 			check_meaning(rq);

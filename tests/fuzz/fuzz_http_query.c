@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The query of a target: any text. What is taken has each name once, and says the same when it is
- * written again with every byte encoded. */
+/* The query of a target: any text. An accepted one has each name once, and has the same meaning
+ * when written again with every byte encoded. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t n = 0, m = 0;
 
 	must(text != NULL);
-	if (size) /* strndup() reads on to a NUL under the strict checks */
+	if (size) /* strndup() would read on to a NUL under the strict checks */
 		memcpy(text, data, size);
 	if (!http_parse_query(text, &p, &n)) {
 		must(!p && !n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON out and in again: whatever bytes go in, jansson reads what comes out, and valid text comes
- * back as it was. */
+/* JSON out and in again: for any input jansson can parse the output, and valid text is unchanged.
+ */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

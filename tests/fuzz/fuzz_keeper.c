@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper's judge of requests: any bytes, any number of descriptors. What passes must hold what
- * the rest of the keeper relies on. */
+/* The keeper's validation of requests: any bytes, any number of descriptors. An accepted request
+ * must satisfy what the rest of the keeper relies on. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,8 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t nfds = size ? data[0] % 10 : 0;
 
 	keeper_request_problem(data, size, nfds);
-	/* The size check alone would eat nearly all inputs: also as the start of a whole request.
-	 */
+	/* The size check would refuse nearly all inputs, so each is also tried as the start of a
+	 * complete request. */
 	memset(&r, 0, sizeof(r));
 	r.version = KEEPER_VERSION;
 	if (size > 1)

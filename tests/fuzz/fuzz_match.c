@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What callers choose by: a range, a list of tags, a pattern. The input is two texts with a zero
- * between them, and before them one byte: the size of the file. What is chosen must lie inside it,
- * and a pattern must say the same as one who tries everything. */
+/* What callers select by: a range, a list of tags, a pattern. The input is two texts with a zero
+ * between them, preceded by one byte with the size of the file. A range must be inside the file,
+ * and a pattern must give the same result as an exhaustive matcher. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void check_range(const char *text, uint64_t size)
 	must(r.impossible == (r.part && r.len == 0));
 }
 
-/* fits[j]: what is left of the pattern fits the text from j on. */
+/* fits[j]: the rest of the pattern matches the text from j on. */
 static bool slow_glob(const char *glob, const char *text)
 {
 	bool fits[2][TEXT_MAX + 1] = { 0 };

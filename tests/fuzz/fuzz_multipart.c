@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A form: any bytes. Cut anywhere it says the same, and no more than was in it; names have no NUL.
- */
+/* A form: any bytes. Split anywhere, it gives the same result, and not more than its content; names
+ * have no NUL. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct seen {
 	bool open;
 	unsigned parts;
 	size_t bytes;
-	uint64_t sum; /* of all that was said, in its order */
+	uint64_t sum; /* of all callbacks, in order */
 };
 
 static void add(struct seen *s, const char *bytes, size_t len)

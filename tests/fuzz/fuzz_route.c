@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a path as it came to a handler and its parameters: any text. What comes out has no zero
- * in it, and only a tail has a slash (or a caller's own key). */
+/* From a path to a handler and its parameters: any text. The results contain no zero, and only a
+ * tail (or a caller's key) contains a slash. */
 #include <stdlib.h>
 #include <string.h>
 

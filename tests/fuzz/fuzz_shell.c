@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a bash text: an answer or a sentence, names with places that are in the text and in
- * its order. A text in single quotes behind `bash -c --` must come out as the text itself does. */
+/* Any bytes as a bash text: a result or an error, with names whose positions are in the text and in
+ * order. A text in single quotes after `bash -c --` must give the same result as the text itself.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,8 @@ static void check_quoted(const char *text, size_t size, const struct shell_words
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size ? size : 1); /* of this size, so that reading behind it is seen */
+	char *text =
+		malloc(size ? size : 1); /* of exactly this size, so that ASan detects an overrun */
 	struct shell_words w = { 0 };
 	struct err err = { 0 };
 

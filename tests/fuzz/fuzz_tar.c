@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The archive reader, unpacking into a directory of its own: nothing may appear beside it. The
- * first byte chooses the options. */
+/* The archive reader, unpacking into a directory: nothing may appear outside it. The first byte
+ * chooses the options. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	tar_extract(input, inside, &o, &err);
 	nothing_beside();
-	/* Modes of the archive must not keep the next input out. */
+	/* Modes in the archive must not block the next input. */
 	if (remove_job_contents(inside) < 0) {
 		fchmod(inside, 0700);
 		remove_job_contents(inside);

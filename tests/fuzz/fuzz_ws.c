@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A WebSocket: any bytes of a peer, in pieces of any size (the first byte). What comes out is never
- * longer than it may be, text is UTF-8, and after a close nothing comes. */
+/* A WebSocket: any bytes of a peer, in pieces of any size (the first byte). Messages never exceed
+ * the maximum, text is UTF-8, and nothing follows a close. */
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -17,7 +17,7 @@ static void must(bool holds)
 		abort();
 }
 
-/* False: it is over. */
+/* False: it has ended. */
 static bool read_all(struct ws *w, int peer)
 {
 	enum ws_event event;
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int fds[2];
 
 	must(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-	/* the first piece came with the request */
+	/* the first piece arrived with the request */
 	must(ws_new(fds[0], data + at, size - at < piece ? size - at : piece, MAX, &w, &err) == 0);
 	at += size - at < piece ? size - at : piece;
 	while (read_all(w, fds[1]) && at < size) {

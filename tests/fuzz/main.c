@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a fuzz driver as an ordinary test: every file of its corpus, every prefix of it, and every
- * file with one byte changed. Inputs are exact-size heap copies, so ASan sees each overrun. */
+ * file with one byte changed. Inputs are exact-size heap copies, so that ASan detects each overrun.
+ */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

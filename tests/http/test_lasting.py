@@ -129,7 +129,7 @@ def test_saved_output_is_bounded(lodged, client):
     assert last.status == 200 and last.json["stdout"][:3] == "aaa"
     kept = os.path.join(lodged.home, "logs", session)
     assert sum(os.path.getsize(os.path.join(kept, n)) for n in os.listdir(kept)) <= 72 * MIB
-    assert client.get(f"/v1/sessions/{session}/execs/{made[0]}").status == 200, "but that it was is known"
+    assert client.get(f"/v1/sessions/{session}/execs/{made[0]}").status == 200, "the record of the command must stay"
 
 
 # ---- shutdown ---------------------------------------------------------------------------------

@@ -316,7 +316,7 @@ def test_metrics_count_requests(client, paths):
         n.removesuffix("_sum") for n in families}
     client.get("/v1/nothing")
     client.post(paths("/v1/sessions/{id}/exec"), {"command": "true"})
-    key = f"read_metrics-{time.time_ns()}"
+    key = f"metrics-{time.time_ns()}"
     for outcome in ("created", "reused"):
         name = 'lodge_enter_seconds_count{outcome="%s"}' % outcome
         was = int(read_metrics(client)[name])

@@ -83,7 +83,7 @@ def test_every_reference_is_valid():
     for where, thing in walk(SPEC):
         if "$ref" in thing:
             assert resolve(SPEC, thing["$ref"]) is not None, where
-            assert list(thing) == ["$ref"], f"{where}: a reference has nothing beside it"
+            assert list(thing) == ["$ref"], f"{where}: a reference must have no other members"
 
 
 def test_every_component_is_used():
@@ -106,7 +106,7 @@ def test_the_document_is_well_formed():
         assert path.startswith("/") and set(item) <= set(METHODS) | {"parameters"}, path
     for method, path, o in OPERATIONS:
         assert set(o["tags"]) <= tags and o["summary"] and o["description"], (method, path)
-        assert re.fullmatch("[A-Z][^`.]{3,39}", o["summary"]), f"not a menu entry: {o['summary']}"
+        assert re.fullmatch("[A-Z][^`.]{3,39}", o["summary"]), f"not suitable as a menu entry: {o['summary']}"
         assert (o.get("security") == []) == (o["x-lodge-scope"] == "-"), (method, path)
         assert all(re.fullmatch("[1-5][0-9][0-9]|default", s) for s in o["responses"])
         for status, answer in o["responses"].items():
@@ -189,7 +189,7 @@ def test_every_error_code_is_listed():
     codes = set(re.findall(r'\{ ERR_\w+, \w+, \d+, "(\w+)"', source("api")))
     assert len(codes) > 10
     text = source("api")
-    codes |= set(re.findall(r'http_error_begin\(&j, "(\w+)"', text))
+    codes |= set(re.findall(r'api_error_begin\(&j, "(\w+)"', text))
     codes |= set(re.findall(r'reply_error\(c, \d+, "(\w+)"', text))
     codes |= set(re.findall(r'http_error\([^;]*?"([A-Z_]+)"', source("http")))
     assert codes == set(SPEC["components"]["schemas"]["ErrorCode"]["enum"])

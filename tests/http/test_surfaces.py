@@ -37,7 +37,7 @@ class Views:
             assert (seen["lastActivityAt"], seen["hibernateAfter"], seen["sandboxExpiresAt"]) == \
                    (v1["last_activity_at"], v1["hibernate_at"], v1["expires_at"])
             assert seen["state"] == v1["state"]
-        assert status["lifecycleVersion"] == v1["version"] == self.v1["version"], "looking changes nothing"
+        assert status["lifecycleVersion"] == v1["version"] == self.v1["version"], "reads must change nothing"
         thread = self.client.get("/status/" + self.session)
         assert thread.status == (200 if live else thread.status), thread
         if live:
@@ -87,7 +87,7 @@ def test_created_by_a_switch_shown_by_all_ended_by_cleanup(client):
     answer = client.post("/create_session", {"user_id": "eve", "thread_id": "of eve"})
     assert answer.status == 201, answer
     cleaned = client.post("/api/cleanup-sandboxes", {"userId": "eve"}).json["results"]
-    assert cleaned["killed"] == 2 and cleaned["failed"] == 0, "every session of the user, however bound"
+    assert cleaned["killed"] == 2 and cleaned["failed"] == 0, "every session of the user must end"
     for session in (made, answer.json["session_id"]):
         assert client.get("/v1/sessions/" + session).status == 410
 
@@ -104,7 +104,7 @@ def ruled():
 def test_threads_use_the_configured_policy(ruled):
     client, ask = ruled.client(), {"user_id": "u", "thread_id": "t"}
     answer = client.post("/create_session", ask)
-    assert answer.status == 503 and "tools" in answer.json["detail"], "none runs without it"
+    assert answer.status == 503 and "tools" in answer.json["detail"], "without the policy no session may start"
     policy = {"name": "tools", "commands": {"allow": ["ls", "cat", "git"], "reason": "only what reads"}}
     assert client.post("/v1/policies", policy).status == 201
     session = client.post("/create_session", ask).json["session_id"]
@@ -137,7 +137,7 @@ def test_the_default_policy_of_a_tenant_applies(ruled):
         assert client.session(session)["policy"] == "default"
         answer = client.post(f"/v1/sessions/{session}/exec", {"command": "id"})
         assert answer.status == 403 and answer.code == "POLICY", answer
-    assert client.run(free, "id -u") == "1000\n", "one that was there is as it was"
+    assert client.run(free, "id -u") == "1000\n", "an existing session must not change"
     assert admin.session(admin.enter(key="of another tenant"))["policy"] is None
     for s in client.get("/v1/sessions").json["sessions"]:  # the fixture only clears the sessions of the first tenant
         assert client.delete("/v1/sessions/" + s["id"]).status == 200

@@ -294,7 +294,7 @@ def test_slow_uploads_are_aborted(small):
             sent += connection.send(data[sent:sent + 1])
             return not sandboxes(small)
 
-        assert wait_for(trickle, pause=0.2), "the sandbox is still there"
+        assert wait_for(trickle, pause=0.2), "the sandbox still exists"
         connection.sendall(data[sent:])  # the response arrives after it
         response = http.client.HTTPResponse(connection)
         response.begin()

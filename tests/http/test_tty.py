@@ -174,8 +174,8 @@ def test_a_reconnect_replays_the_last_lines(client, session):
         again.until("done")
         whole = b"".join(b"%d\r\n" % i for i in range(1, 40001)) + b"done\r\n"
         assert 60 << 10 < len(again.output) <= 64 << 10
-        assert again.output == whole[again.start:], "from where it says"
-        assert whole[again.start - 1:again.start] == b"\n", "at the beginning of a line"
+        assert again.output == whole[again.start:], "the output must begin at `start`"
+        assert whole[again.start - 1:again.start] == b"\n", "it must begin with a line"
         again.type("\n")
         assert again.run() == 1000
 
@@ -251,7 +251,7 @@ def test_a_browser_sends_its_key_as_a_subprotocol(client, session):
     with opened(client, session, of("echo hello"), key=False, headers=offer) as t:
         assert t.headers["sec-websocket-protocol"] == "lodge.tty"
         t.until("hello")
-    assert refused(client, session, headers=offer).status == 400, "one key, not two"
+    assert refused(client, session, headers=offer).status == 400, "two keys must be refused"
     # other routes do not accept a key in this header
     assert Client(client.host, client.port, None).get(f"/v1/sessions/{session}", headers=offer).status == 401
 
@@ -275,7 +275,7 @@ def test_terminals_of_other_tenants_are_not_found(client, session):
         theirs = other.enter(key="theirs")
         assert refused(other, theirs, f"exec={t.exec}").status == 404
         mine = client.enter(key="tty-mine")
-        assert refused(client, mine, f"exec={t.exec}").status == 404, "of another session"
+        assert refused(client, mine, f"exec={t.exec}").status == 404, "an exec of another session"
         client.delete(f"/v1/sessions/{session}/execs/{t.exec}")
     other.delete(f"/v1/sessions/{theirs}")
 
@@ -337,8 +337,8 @@ def test_protocol_errors_close_the_socket_not_the_command(client, session, sent,
     with opened(client, session, of("stty raw -echo; cat >/dev/null")) as t:
         t.sock.sendall(sent)
         assert t.end() == code
-        assert code != 1008 or t.closed[1], "with a reason"
-        assert t.sock.recv(1) == b"", "and then nothing"
+        assert code != 1008 or t.closed[1], "the close must have a reason"
+        assert t.sock.recv(1) == b"", "nothing may follow the close"
     assert record(client, session, t.exec)["state"] == "running"
     assert client.delete(f"/v1/sessions/{session}/execs/{t.exec}").status == 200
 
@@ -372,7 +372,7 @@ def test_a_stalled_reader_blocks_the_command(lodged, client, session):
         assert memory(lodged) - before < 32 << 20
         while len(t.output) < 2 << 20:
             t.step()
-        assert wait_for(lambda: record(client, session, t.exec)["stdout_bytes"] > held), "goes on when he does"
+        assert wait_for(lambda: record(client, session, t.exec)["stdout_bytes"] > held), "the command must continue with its reader"
     # without a reader the command does not wait
     assert wait_for(lambda: record(client, session, t.exec)["stdout_bytes"] == total + 6)
     gone = refused(client, session, f"exec={t.exec}&offset=100")

@@ -104,7 +104,7 @@ class WebSocket:
     def read_frame(self):
         first, second = self.take(2)
         n = second & 0x7f
-        assert first & 0xf0 == 0x80 and not second & 0x80, "servers send whole frames without masks here"
+        assert first & 0xf0 == 0x80 and not second & 0x80, "the server must send unfragmented frames without masks"
         if n == 126:
             n, = struct.unpack(">H", self.take(2))
         elif n == 127:

@@ -248,7 +248,7 @@ class Lodged:
         """Kill its lodge-init from the host, as the OOM killer would."""
         pid = self.init_of(session)
         os.kill(pid, signal.SIGKILL)
-        assert wait_for(lambda: not is_alive(pid)), "it does not die"
+        assert wait_for(lambda: not is_alive(pid)), "lodge-init did not die"
 
     def starter(self):
         """The process that starts keepers."""

@@ -42,7 +42,7 @@ def wait_for(condition, seconds=120, pause=0.05):
 
 def eventually(condition, seconds=120):
     value = wait_for(condition, seconds)
-    assert value, "did not come true"
+    assert value, "the condition did not become true in time"
     return value
 
 

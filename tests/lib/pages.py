@@ -47,16 +47,16 @@ def parse(text, page=""):
             found.append(inside)
             inside = None
         elif inside:
-            assert not fence, f"{page}:{n}: a fence inside of one"
+            assert not fence, f"{page}:{n}: nested fence"
             inside.text += line
         elif fence:
-            assert line.startswith("```"), f"{page}:{n}: a fence begins its line, and is of ```"
+            assert line.startswith("```"), f"{page}:{n}: a fence must start its line and use ```"
             inside = Block(page, n, where, line[3:].strip())
         elif mark:
-            assert mark.group(0) + "\n" == line, f"{page}:{n}: a mark has a line of its own"
-            assert bool(mark.group(1)) == (where is not None), f"{page}:{n}: marks come in pairs"
+            assert mark.group(0) + "\n" == line, f"{page}:{n}: a mark must be alone on its line"
+            assert bool(mark.group(1)) == (where is not None), f"{page}:{n}: marks must come in pairs"
             where = None if mark.group(1) else mark.group(2) or ""
-    assert not inside and where is None, f"{page}: an end is missing"
+    assert not inside and where is None, f"{page}: a fence or mark is not closed"
     return found
 
 

@@ -268,7 +268,7 @@ except OSError as e:
 def test_output_limit(world):
     hits, j, r = hit(world, ["--output", "64K"], "head -c 1000000 /dev/zero | tr '\\0' a; printf THE_END")
     assert "LIMIT_OUTPUT" in hits and j["truncated"], j
-    assert j["stdout_bytes"] == 1000007 and j["stdout"].endswith("aTHE_END"), "the newest is kept"
+    assert j["stdout_bytes"] == 1000007 and j["stdout"].endswith("aTHE_END"), "the newest output must be kept"
     assert 60000 <= len(j["stdout"]) <= 65536 and r.code == 0, len(j["stdout"])
 
 
@@ -342,7 +342,7 @@ BURN = "import time\nwhile time.process_time() < 0.4: pass"
 def test_cpu_quota(world):
     j, r = js(world, ["--cpus", "0.2"], py(BURN))
     used = j["usage"]["cpu_ms"] / j["duration_ms"]
-    assert j["usage"]["cpu_ms"] >= 350 and used < 0.4, f"0.2 cores were asked, {used:.2f} used: {j}"
+    assert j["usage"]["cpu_ms"] >= 350 and used < 0.4, f"limited to 0.2 cores, {used:.2f} used: {j}"
 
 
 def test_cpu_quota_of_many(world):
@@ -350,7 +350,7 @@ def test_cpu_quota_of_many(world):
     text = "for i in 1 2 3 4; do timeout 2 sh -c 'while :; do :; done' & done; wait"
     j, r = js(world, ["--cpus", "0.3"], ["bash", "-c", text])
     used = j["usage"]["cpu_ms"] / j["duration_ms"]
-    assert 0 < used < 0.6, f"0.3 cores were asked, {used:.2f} used: {j}"
+    assert 0 < used < 0.6, f"limited to 0.3 cores, {used:.2f} used: {j}"
 
 
 # ---- usage ------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ async def asynchronous():
                 assert await f.read(1 << 20) == p
             assert await f.read() == b""
 
-# what the process needs itself: the same transfer with a tiny file
+# the peak before the transfer is that of the interpreter
 before = peak()
 sync() if way == "sync" else asyncio.run(asynchronous())
 print(peak() - before)

@@ -28,6 +28,7 @@
 #include "engine/session_state.h"
 #include "session/capacity.h"
 #include "session/session_api.h"
+#include "service/engine_open.h"
 
 struct engine *engine;
 const struct caller caller = { "test", "driver" };
@@ -301,7 +302,7 @@ json_t *op_sweep(const json_t *q, struct err *err)
 	return json_pack("{s:i}", "changed", engine_run_timers(engine));
 }
 
-/* Layers that nothing names. */
+/* Layers that nothing refers to. */
 json_t *op_collect(const json_t *q, struct err *err)
 {
 	(void)q, (void)err;
@@ -322,7 +323,7 @@ json_t *op_clock(const json_t *q, struct err *err)
 	return json_object();
 }
 
-/* The descriptors this process may open. */
+/* Limits the descriptors of this process. */
 json_t *op_nofile(const json_t *q, struct err *err)
 {
 	struct rlimit l;
@@ -335,7 +336,7 @@ json_t *op_nofile(const json_t *q, struct err *err)
 	return json_object();
 }
 
-/* What the keeper has on disk and running. */
+/* Lists what the keeper has on disk and running. */
 json_t *op_kept(const json_t *q, struct err *err)
 {
 	static const char *const names[] = { "?", "sandbox", "files", "layer" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of the session driver: a request in, an answer out, or NULL with err set. */
+/* The operations of the session driver: a request in, a reply out, or NULL with err set. */
 #ifndef SESSION_DRIVER_H
 #define SESSION_DRIVER_H
 
@@ -17,11 +17,11 @@ const char *str(const json_t *q, const char *key);
 int64_t num(const json_t *q, const char *key);
 bool flag(const json_t *q, const char *key);
 struct session_ref ref_of(const json_t *q);
-/* Text as it is, else "hex:...". */
+/* Plain text, or "hex:..." otherwise. */
 json_t *bytes(const void *data, size_t len);
 json_t *session_json(const struct store_session *s);
 json_t *snapshot_json(const struct store_snapshot *s);
-/* The answer that is one record, which goes. */
+/* A reply that consists of one record, which is freed. */
 json_t *record(int r, struct store_session *s);
 
 op_fn op_enter, op_resume, op_get, op_change, op_extend, op_activity, op_destroy, op_list, op_probe,

@@ -49,7 +49,7 @@ class Engine:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         if wait:
-            assert self._ready.wait(ANSWER_SECONDS), f"the engine does not start: {self.log()}"
+            assert self._ready.wait(ANSWER_SECONDS), f"the engine did not start: {self.log()}"
             if self._dead:
                 raise Died(f"the engine did not start: {self.log()}")
 

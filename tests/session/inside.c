@@ -142,7 +142,7 @@ json_t *op_execs(const json_t *q, struct err *err)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static int borrow(const json_t *q, struct side_conn **ret, struct err *err)
+static int open_side_conn(const json_t *q, struct side_conn **ret, struct err *err)
 {
 	struct session_ref ref = ref_of(q);
 
@@ -154,8 +154,9 @@ json_t *op_write(const json_t *q, struct err *err)
 	auto_call(side_conn_close) struct side_conn *l = NULL;
 	const char *data = str(q, "data") ? str(q, "data") : "";
 
-	if (borrow(q, &l, err) < 0 || files_write(side_conn_sandbox(l), NULL, str(q, "path"), data,
-						  strlen(data), AGENT_PARENTS, 0644, err) < 0)
+	if (open_side_conn(q, &l, err) < 0 ||
+	    files_write(side_conn_sandbox(l), NULL, str(q, "path"), data, strlen(data),
+			AGENT_PARENTS, 0644, err) < 0)
 		return NULL;
 	return json_object();
 }
@@ -166,7 +167,7 @@ json_t *op_read(const json_t *q, struct err *err)
 	auto_free void *data = NULL;
 	size_t len;
 
-	if (borrow(q, &l, err) < 0 ||
+	if (open_side_conn(q, &l, err) < 0 ||
 	    files_read(side_conn_sandbox(l), NULL, str(q, "path"), READ_MAX, &data, &len, err) < 0)
 		return NULL;
 	return json_pack("{s:o}", "data", bytes(data, len));
@@ -176,7 +177,7 @@ json_t *op_remove(const json_t *q, struct err *err)
 {
 	auto_call(side_conn_close) struct side_conn *l = NULL;
 
-	if (borrow(q, &l, err) < 0 ||
+	if (open_side_conn(q, &l, err) < 0 ||
 	    files_remove_tree(side_conn_sandbox(l), NULL, str(q, "path"), err) < 0)
 		return NULL;
 	return json_object();
@@ -188,7 +189,7 @@ json_t *op_stat(const json_t *q, struct err *err)
 	struct files_stat st;
 	json_t *a;
 
-	if (borrow(q, &l, err) < 0 ||
+	if (open_side_conn(q, &l, err) < 0 ||
 	    files_stat(side_conn_sandbox(l), NULL, str(q, "path"), false, &st, err) < 0)
 		return NULL;
 	a = json_pack("{s:i, s:I}", "mode", (int)st.st.mode, "size", (json_int_t)st.st.size);
@@ -196,7 +197,7 @@ json_t *op_stat(const json_t *q, struct err *err)
 	return a;
 }
 
-/* The content of a directory inside as a tar, or the other way, into a file of the host. */
+/* Packs a directory of the sandbox into a tar file on the host, or unpacks one. */
 json_t *op_tar(const json_t *q, struct err *err)
 {
 	auto_call(side_conn_close) struct side_conn *l = NULL;
@@ -207,7 +208,7 @@ json_t *op_tar(const json_t *q, struct err *err)
 
 	if (fd < 0)
 		return err_sys(err, errno, "%s", str(q, "file")), NULL;
-	if (borrow(q, &l, err) < 0)
+	if (open_side_conn(q, &l, err) < 0)
 		return NULL;
 	r = in ? files_tar_in(side_conn_sandbox(l), NULL, str(q, "path"), fd, 0, err)
 	       : files_tar_out(side_conn_sandbox(l), NULL, str(q, "path"), fd, err);

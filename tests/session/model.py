@@ -54,7 +54,7 @@ class Marks:
     def check(self, found, where):
         lost, strange = self.sure - found, found - self.sure - self.maybe
         if lost:
-            raise Violation(f"{where}: acknowledged and gone: {sorted(lost)}")
+            raise Violation(f"{where}: acknowledged but missing: {sorted(lost)}")
         if strange:
             raise Violation(f"{where}: unexpected marks: {sorted(strange)}")
 

@@ -62,7 +62,7 @@ class Stage:
                 answer = act(e)
             except Refused as r:
                 answer = r
-            assert e.facts()["pid"] == e.pid, "the engine goes on"
+            assert e.facts()["pid"] == e.pid, "the engine must survive"
         finally:
             e.kill()
         return answer
@@ -77,7 +77,7 @@ class Stage:
         e = self.engine
         sessions = e.list()["sessions"]
         half = [s for s in sessions if s["state"] not in REST]
-        assert not half, f"{what}: left half way: {half}"
+        assert not half, f"{what}: incomplete: {half}"
         live = sorted(s["sandbox"] for s in sessions if s["state"] == "active")
         kept = sorted(i for kind, i in e.kept()["kept"] if kind != "layer")
         assert kept == live, f"{what}: the keeper has {kept}, the records say {live}: {sessions}"
@@ -92,7 +92,7 @@ class Stage:
 
         def more():
             return self.engine.output(exec=self.count, offset=self.offset)["data"].count("\n") > 1
-        assert wait_for(more, 120), f"{what}: the old command stands still"
+        assert wait_for(more, 120), f"{what}: the old command has stopped"
         data = self.engine.output(exec=self.count, offset=self.offset)["data"]
         whole = data[:data.rindex("\n") + 1]
         numbers = [int(x) for x in whole.split()]
@@ -179,11 +179,11 @@ class Case:
         sure = self.sure if sure is None else sure
         maybe = self.maybe if maybe is None else maybe
         there = self.found(key)
-        assert sure <= there, f"acknowledged and gone: {sure - there}"
+        assert sure <= there, f"acknowledged but missing: {sure - there}"
         assert there <= sure | maybe, f"unexpected files: {there - sure - maybe}"
         for name in there:
             data = self.e.read(key=key or self.key, path=f"d/{name}")["data"]
-            assert data == self.text(name), f"{name} is not what was written"
+            assert data == self.text(name), f"{name} has other content than was written"
         return there
 
     def check(self, **args):
@@ -192,7 +192,7 @@ class Case:
         s = a["session"]
         assert s["state"] == "active" and not a["state_lost"], a
         if self.id:
-            assert s["id"] == self.id, f"the key leads elsewhere: {a}"
+            assert s["id"] == self.id, f"the key names another session: {a}"
             assert a["outcome"] in ("reused", "resumed", "created"), a
         assert s["generation"] >= self.generation, f"older than {self.generation}: {a}"
         again = self.e.enter(key=self.key)

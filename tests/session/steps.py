@@ -38,7 +38,7 @@ def enter_once(c):
     s = c.e.enter(once=c.key)["session"]
     assert s["state"] == "active"
     assert c.e.enter(once=c.key)["session"]["id"] == s["id"]
-    assert len(c.e.list()["sessions"]) == 2, "the same key led to two"
+    assert len(c.e.list()["sessions"]) == 2, "the same key created two sessions"
 
 
 @scenario(*RESUME, *STORE)

@@ -37,11 +37,11 @@ class Work:
         keys = {self.c.exists(kind="project", key=f"{self.user}/{p}")["id"]
                 for p in (self.one, self.two)
                 if self.c.exists(kind="project", key=f"{self.user}/{p}")}
-        assert {s["id"] for s in sessions} == keys, f"sessions that no key leads to: {sessions}"
+        assert {s["id"] for s in sessions} == keys, f"sessions without a key: {sessions}"
         assert len(keys) in copies, sessions
         at = self.c.e.where(user=self.user)["project"]
         on = self.c.exists(kind="user", key=self.user)
-        assert on and on["project"] == at, f"the user is on {at}, the key leads to {on}"
+        assert on and on["project"] == at, f"the user is on {at}, the key names {on}"
 
 
 @scenario(*SWITCH_NEW, "resume:made")

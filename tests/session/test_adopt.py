@@ -151,7 +151,7 @@ def test_timeouts_are_enforced_without_an_engine(home):
     def act(ms):
         x = home.engine.start(key="k", text="echo on; sleep 1000", timeout_ms=ms)["exec"]
         home.engine.kill()
-        assert wait_for(lambda: not find("sleep")), "it runs past its limit"
+        assert wait_for(lambda: not find("sleep")), "it runs longer than its timeout"
         home.engine = Engine(home.world)
         done = home.engine.wait(exec=x, ms=110000)  # otherwise it had not started when the engine was killed
         assert done["state"] == "killed" and done["timed_out"], done
@@ -185,7 +185,7 @@ def test_deadlines_that_passed_without_an_engine(home):
     eventually(gone)
     e.sweep()
     assert e.get(key="late")["session"]["state"] == "active"
-    assert e.get(key="busy")["session"]["state"] == "active", "a command runs in it"
+    assert e.get(key="busy")["session"]["state"] == "active", "a session with a running command must stay"
     assert e.output(exec=x, offset=0)["data"]
     assert e.read(key="idle", path="f")["data"] == "kept"
 
@@ -250,7 +250,7 @@ def test_a_sandbox_killed_without_an_engine(home):
     e = home.engine = Engine(home.world)
     now = e.get(key="k")["session"]
     assert now["state"] == "hibernated" and now["cause"] == "gone", now
-    assert e.execs(key="k")["execs"] == [{"exec": x, "state": 2}], "its command ended with it"
+    assert e.execs(key="k")["execs"] == [{"exec": x, "state": 2}], "its command must end with it"
     assert e.wait(exec=x, ms=5000)["state"] == "killed"
     a = e.enter(key="k")
     assert a["outcome"] == "resumed" and not a["state_lost"], a
@@ -296,7 +296,7 @@ def test_a_paused_session_stays_paused(home):
     s = e.get(key="k")["session"]
     assert s["state"] == "active" and s["paused"], s
     at = len(home.read_on(x, 0))
-    assert e.output(exec=x, offset=at, wait_ms=300)["data"] == "", "nothing runs"
+    assert e.output(exec=x, offset=at, wait_ms=300)["data"] == "", "no process may run"
     e.unpause(key="k")
     eventually(lambda: e.output(exec=x, offset=at)["data"])
     numbers = [int(n) for n in home.read_on(x, 0).split("\n")[:-1]]

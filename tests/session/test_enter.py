@@ -23,7 +23,7 @@ def test_outcomes(engine):
     engine.run(key="k", text="echo kept > f")
     h = engine.hibernate(key="k")["session"]
     assert h["state"] == "hibernated" and h["generation"] == 1 and h["hibernate_at"] == 0
-    assert engine.hibernate(key="k")["session"]["version"] == h["version"], "it slept already"
+    assert engine.hibernate(key="k")["session"]["version"] == h["version"], "it is already hibernated"
     c = engine.enter(key="k")
     assert c["outcome"] == "resumed" and not c["state_lost"] and c["cause"] == "asked"
     assert c["session"]["incarnation"] == 2
@@ -55,7 +55,7 @@ def test_concurrent_enters_share_the_error(engine):
         with pytest.raises(Refused) as e:
             w()
         assert "nowhere" in e.value.msg
-    assert engine.list()["sessions"] == [], "bad input leaves no trace"
+    assert engine.list()["sessions"] == [], "bad input must create no session"
 
 
 def test_a_second_engine_is_refused(engine, world):
@@ -86,7 +86,7 @@ def test_lost_files_are_reported(engine, world):
     subprocess.run(["rm", "-rf", os.path.join(world.home, "store", "l-" + layer)], check=True)
     with pytest.raises(Refused) as r:
         engine.enter(key="k")
-    assert r.value.code == "CONFLICT", "the session is there, its files are not"
+    assert r.value.code == "CONFLICT", "the session must exist without its files"
     assert engine.get(key="k")["session"]["state"] == "failed"
 
 
@@ -240,7 +240,7 @@ def test_destroy_from_every_state(engine):
         if how != "active":
             engine.call(how, key="k")
         assert engine.destroy(key="k")["cause"] == "asked"
-        assert engine.destroy(key="k")["cause"] == "asked", "again is success"
+        assert engine.destroy(key="k")["cause"] == "asked", "a second call must succeed"
         with pytest.raises(Refused) as r:
             engine.get(key="k")
         assert r.value.code == "NOT_FOUND" and "asked" in r.value.msg

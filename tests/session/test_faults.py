@@ -34,7 +34,7 @@ def test_a_damaged_database_is_refused_unchanged(volume):
         r = start(volume)
         assert r.returncode == 1 and "lodge.db" in r.stderr, r.stderr
         with open(path, "rb") as f:
-            assert f.read() == bad, "it was touched"
+            assert f.read() == bad, "the file was changed"
     with open(path, "wb") as f:
         f.write(good)
     e = Engine(volume)
@@ -64,7 +64,7 @@ def test_the_clock_jumped_back_without_an_engine(world):
     e = Engine(world, "--clock", "0")
     s = e.get(key="k")["session"]
     assert s["state"] == "active" and e.read(key="k", path="f")["data"] == "x"
-    assert s["hibernate_at"] <= s["last_activity_at"] + 600000, "no deadline is a day away"
+    assert s["hibernate_at"] <= s["last_activity_at"] + 600000, "a deadline must not be a day away"
     e.destroy_all()
     assert e.close() == 0
 
@@ -153,7 +153,7 @@ def test_a_full_disk(plain):
                 call()
             assert r.value.code in ("LIMIT", "UNAVAILABLE"), r.value
             assert "full" in r.value.msg or "space" in r.value.msg, r.value
-        assert e.read(key="k", path="f")["data"] == "x", "reading needs no room"
+        assert e.read(key="k", path="f")["data"] == "x", "reads must work on a full disk"
         e.kill()
         os.unlink(ballast)
         fill(ballast)

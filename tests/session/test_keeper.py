@@ -42,7 +42,7 @@ def test_killed_while_commands_run(stage):
         c.put(f"f{i}")
         before = kill_keeper(c.e, wait=True)
         assert before, "no keeper to kill"
-        assert c.e.run(key=c.key, text="echo on")["out"] == "on\n", "no keeper is needed for that"
+        assert c.e.run(key=c.key, text="echo on")["out"] == "on\n", "a command must work without a keeper"
         stage.check(f"after the keeper's death {i}")
         assert wait_for(c.e.keepers, 120) and c.e.keepers() != before
         other = Case(stage)

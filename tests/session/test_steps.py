@@ -76,18 +76,18 @@ def finish(stage, rest, answer, what):
 def test_the_engine_died_at(stage, name, step):
     rest, act, options = prepare(stage, name)
     answer = stage.die(step, act, *options)
-    assert answer is None, f"{name} does not come to {step}: {answer}"
+    assert answer is None, f"{name} does not reach {step}: {answer}"
     finish(stage, rest, None, f"{name} at {step}")
 
 
 @pytest.mark.parametrize("name,first,second", TWICE)
 def test_the_engine_died_again_during_recovery(stage, name, first, second):
     rest, act, options = prepare(stage, name)
-    assert stage.die(first, act, *options) is None, f"{name} does not come to {first}"
+    assert stage.die(first, act, *options) is None, f"{name} does not reach {first}"
     e = Engine(stage.world, crash=second, wait=False)
     died = wait_for(lambda: e.process.poll() is not None, 120)
     e.kill()
-    assert died, f"recovery from {first} does not come to {second}"
+    assert died, f"recovery from {first} does not reach {second}"
     finish(stage, rest, None, f"{name} at {first}, then {second}")
 
 

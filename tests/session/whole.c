@@ -167,7 +167,7 @@ json_t *op_fragment_remove(const json_t *q, struct err *err)
 		       : json_object();
 }
 
-/* Where the user is; both "" for nowhere. */
+/* The user's project and fragment; both "" if there is none. */
 json_t *op_where(const json_t *q, struct err *err)
 {
 	struct user_info i = { 0 };

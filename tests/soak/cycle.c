@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mix: each kind is one way in which a guest, or the one who runs it, can leave something. */
+/* The mix: each kind is one way in which a guest or its caller can leave something behind. */
 #include "soak.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ unsigned cycle_below(struct soak *s, unsigned n)
 	return (unsigned)(s->random % n);
 }
 
-/* ---- what happens in a sandbox -------------------------------------------------------------- */
+/* ---- operations in a sandbox ---------------------------------------------------------------- */
 
 static int run(struct sandbox *sb, const struct guest_exec_spec *spec, const char *input, int code,
 	       unsigned hits, const char *out, struct err *err)
@@ -152,7 +152,7 @@ static int do_signal(struct soak *s, struct sandbox **sb, struct err *err)
 	return run(*sb, &spec, NULL, -1, 0, NULL, err);
 }
 
-/* Destroyed while it runs. */
+/* Destroyed while a command runs. */
 static int do_busy(struct soak *s, struct sandbox **sb, struct err *err)
 {
 	struct guest_exec_spec spec = { .text = "while :; do (sleep 0.001); done" };
@@ -176,7 +176,7 @@ static int do_pty(struct soak *s, struct sandbox **sb, struct err *err)
 	return run(*sb, &spec, NULL, 0, 0, "7 11\r\n", err);
 }
 
-/* Far more than the log keeps: the newest stays. */
+/* Far more than the log holds; the newest output stays. */
 static int do_flood(struct soak *s, struct sandbox **sb, struct err *err)
 {
 	struct guest_exec_spec spec = { .text = "head -c 3000000 /dev/zero", .log_bytes = 1 << 16 };
@@ -213,7 +213,7 @@ static int do_reconnect(struct soak *s, struct sandbox **sb, struct err *err)
 	return sandbox_connect(s->keeper, id, sb, err) < 0 ? -1 : do_echo(s, sb, err);
 }
 
-/* lodge-init dies under a command. */
+/* lodge-init dies during a command. */
 static int do_crash(struct soak *s, struct sandbox **sb, struct err *err)
 {
 	struct guest_exec_spec spec = { .text = "sleep 1000 & sleep 1000" };
@@ -232,7 +232,7 @@ static int do_crash(struct soak *s, struct sandbox **sb, struct err *err)
 	return 0;
 }
 
-/* Which of its processes the kernel takes is the kernel's choice; that it did must be said. */
+/* The kernel chooses the process to kill; the limit hit must be reported. */
 static int do_memory(struct soak *s, struct sandbox **sb, struct err *err)
 {
 	struct guest_exec_spec spec = {
@@ -313,7 +313,7 @@ static void fill_spec(struct soak *s, const struct kind *kind, const struct sand
 	on_disk += spec->store == KEEPER_STORE_DISK;
 }
 
-/* `lodge run`: a keeper of its own, for one command. */
+/* `lodge run`: its own keeper, for one command. */
 static int one_shot(struct soak *s, struct err *err)
 {
 	const char *argv[] = { s->lodge, "run", "--home", s->home, "--", "true", NULL };

@@ -14,7 +14,7 @@ enum { SETTLE_ROUNDS = 100, SETTLE_US = 100000 };
 static const struct {
 	const char *name;
 	long slack; /* allowed above the first figure */
-	long per; /* and one more for so many cycles; 0: none */
+	long per; /* plus one for so many cycles; 0: none */
 } kinds[GAUGES] = {
 	[KEEPER_FDS] = { "keeper fds", 0, 0 },
 	[KEEPER_KB] = { "keeper kB", 256, 0 },
@@ -27,8 +27,8 @@ static const struct {
 	[HOME_FILES] = { "home files", 0, 0 },
 	[RUN_FILES] = { "run files", 0, 0 },
 	[LOOPS] = { "loops", 0, 0 },
-	/* Others use these too, and the allocator counts by the page: a leak in every fortieth
-	 * cycle still shows. */
+	/* Other processes use these too, and the allocator counts pages; a leak in every fortieth
+	 * cycle is still detected. */
 	[NET_NS] = { "netns", 64, 40 },
 	[USER_NS] = { "userns", 96, 40 },
 	[MOUNTS] = { "all mounts", 512, 20 },
@@ -97,7 +97,7 @@ static bool is_settled(const struct soak *s, const struct gauges *base, const st
 
 void gauge_read(const struct soak *s, const struct gauges *base, long cycles, struct gauges *ret)
 {
-	/* once more than needed: what is asynchronous has just begun */
+	/* once more than needed, because asynchronous work has just begun */
 	for (int i = 0; i < SETTLE_ROUNDS; i++) {
 		usleep(i == 0 ? 10 * SETTLE_US : SETTLE_US);
 		read_once(s, ret);

@@ -15,7 +15,8 @@
 
 enum { POOL = 4, CHECK_EVERY = 500, FAILURES_MAX = 10 };
 
-static volatile sig_atomic_t stopped; /* by a signal; what there is still has to be ended */
+static volatile sig_atomic_t
+	stopped; /* by a signal; existing sandboxes still have to be destroyed */
 
 static void on_signal(int signo)
 {
@@ -72,7 +73,7 @@ static int start(struct soak *s, struct err *err)
 	return 0;
 }
 
-/* Full, so that two looks at it see the same. */
+/* Full, so that two measurements are comparable. */
 static int fill_pool(struct soak *s, struct err *err)
 {
 	struct keeper_pool want = { .min = POOL, .target = POOL, .max = POOL };
@@ -100,7 +101,8 @@ static int look(struct soak *s, const struct gauges *base, long cycle, double si
 	return 0;
 }
 
-/* Failures, or -1 if it could not go on. The first part is warm-up: what it left is the measure. */
+/* Returns the number of failures, or -1 if it could not continue. The first part is warm-up, whose
+ * result is the baseline. */
 static int soak_cycles(struct soak *s, long cycles, struct err *err)
 {
 	long every = cycles < 4 * CHECK_EVERY ? (cycles + 3) / 4 : CHECK_EVERY;

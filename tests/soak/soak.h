@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge-soak: sandboxes of every kind made, used and destroyed; nothing may grow. */
+/* lodge-soak: sandboxes of every kind are created, used and destroyed; nothing may grow. */
 #ifndef LODGE_TESTS_SOAK_H
 #define LODGE_TESTS_SOAK_H
 
@@ -22,12 +22,12 @@ struct soak {
 };
 
 /* ---- cycle.c -------------------------------------------------------------------------------- */
-/* One sandbox from beginning to end. -1: it did not do what it should, and err says what. */
+/* One sandbox from start to end. -1: it did not do what it should; err has the reason. */
 int cycle_run(struct soak *s, struct err *err);
-/* What is made once: the volume, the skeleton of the root. */
+/* One-time setup: the volume, the skeleton of the root. */
 int cycle_warm_up(struct soak *s, struct err *err);
 unsigned cycle_below(struct soak *s, unsigned n); /* a random number */
-/* How often each kind has run, as one line. */
+/* The number of runs of each kind, as one line. */
 void cycle_print(void);
 
 /* ---- gauge.c -------------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ enum gauge {
 	HOME_FILES,
 	RUN_FILES,
 	LOOPS,
-	NET_NS, /* of the whole machine, as are the next two */
+	NET_NS, /* of the whole machine, like the next two */
 	USER_NS,
 	MOUNTS,
 	GAUGES,
@@ -53,10 +53,10 @@ struct gauges {
 	long v[GAUGES];
 };
 
-/* Waits until the kernel has caught up: nothing above `base`, or until it has had long enough. */
+/* Waits until the kernel has caught up: nothing is above `base`, or a time limit has passed. */
 void gauge_read(const struct soak *s, const struct gauges *base, long cycles, struct gauges *ret);
 void gauge_print(const struct gauges *g);
-/* How many of them are above base by more than is allowed; names each on standard error. */
+/* The number of gauges above base by more than allowed; prints each on standard error. */
 int gauge_grown(const struct gauges *base, const struct gauges *now, long cycles);
 
 #endif

@@ -167,7 +167,7 @@ class Person(User):
                 p.copy = dict(p.fragments.get(p.latest, {}))
         current = self.look()["currentSandbox"]
         self.at = next((p for p in (first, second) if current and p.name == current["projectId"]), None)
-        expect(self.at, f"{self.name} is nowhere: {current}")
+        expect(self.at, f"{self.name} has no current sandbox: {current}")
         result = results[self.at].json["result"]
         expect(result["sandboxId"] == current["sandboxId"], f"{self.name}: {result}, {current}")
         self.session = result["sandboxUrl"].rsplit("/", 1)[1]
@@ -182,7 +182,7 @@ class Person(User):
         for p in self.projects:
             p.copy = None
         self.at = self.session = None
-        expect(self.look()["activeSandboxes"] == 0, f"{self.name} has some left")
+        expect(self.look()["activeSandboxes"] == 0, f"{self.name} still has sandboxes")
 
     WORK = ["switch"] * 10 + ["write"] * 6 + ["remove", "save", "refused", "together", "together"]
 

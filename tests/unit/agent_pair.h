@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's end of lodge-init's socket, and the other end, where the test sits. */
+/* The engine's end of lodge-init's socket, and the other end, which the test uses. */
 #ifndef LODGE_TESTS_AGENT_PAIR_H
 #define LODGE_TESTS_AGENT_PAIR_H
 

@@ -13,17 +13,17 @@
 
 #include "tmp_name.h"
 
-enum { PEER_ANSWERS = 4, PEER_HEARD = 1 << 20 };
+enum { PEER_ANSWERS = 4, PEER_RECEIVED = 1 << 20 };
 
 static struct peer {
 	int fd;
 	char dir[TMP_NAME_SIZE], path[104], url[112];
 	const char *answers[PEER_ANSWERS]; /* one per connection; terminated by NULL */
-	size_t lengths[PEER_ANSWERS]; /* 0: of a text */
+	size_t lengths[PEER_ANSWERS]; /* 0: a string */
 	bool early; /* responds once the head has arrived */
 	size_t piece; /* bytes at a time; 0: all */
-	char *heard; /* of the last request */
-	size_t heard_len;
+	char *received; /* the last request */
+	size_t received_len;
 	pthread_t thread;
 	bool done; /* its thread has ended */
 } peer;
@@ -43,20 +43,21 @@ static inline bool peer_has_all(const char *text, size_t len)
 	return !memmem(text, (size_t)(end - text), "chunked", 7) || last;
 }
 
-static inline void peer_hear(int fd)
+static inline void peer_receive(int fd)
 {
-	peer.heard_len = 0;
-	while (!peer_has_all(peer.heard, peer.heard_len)) {
-		ssize_t n = recv(fd, peer.heard + peer.heard_len, PEER_HEARD - peer.heard_len, 0);
+	peer.received_len = 0;
+	while (!peer_has_all(peer.received, peer.received_len)) {
+		ssize_t n = recv(fd, peer.received + peer.received_len,
+				 PEER_RECEIVED - peer.received_len, 0);
 
 		if (n <= 0)
 			break;
-		peer.heard_len += (size_t)n;
+		peer.received_len += (size_t)n;
 	}
-	peer.heard[peer.heard_len] = '\0';
+	peer.received[peer.received_len] = '\0';
 }
 
-static inline void peer_say(int fd, const char *text, size_t len)
+static inline void peer_send(int fd, const char *text, size_t len)
 {
 	size_t piece = peer.piece ? peer.piece : len;
 
@@ -79,8 +80,8 @@ static inline void *peer_run(void *arg)
 
 		if (fd < 0)
 			break;
-		peer_hear(fd);
-		peer_say(fd, peer.answers[i], len);
+		peer_receive(fd);
+		peer_send(fd, peer.answers[i], len);
 		close(fd);
 	}
 	return NULL;
@@ -91,8 +92,8 @@ static inline bool peer_listen(void)
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 
 	peer = (struct peer){ .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
-			      .heard = malloc(PEER_HEARD + 1) };
-	if (peer.fd < 0 || !peer.heard || !mkdtemp(tmp_name(peer.dir, "lodge-client")))
+			      .received = malloc(PEER_RECEIVED + 1) };
+	if (peer.fd < 0 || !peer.received || !mkdtemp(tmp_name(peer.dir, "lodge-client")))
 		return false;
 	snprintf(peer.path, sizeof(peer.path), "%s/s", peer.dir);
 	snprintf(peer.url, sizeof(peer.url), "unix:%s", peer.path);
@@ -120,7 +121,7 @@ static inline void peer_end(void)
 	close(peer.fd);
 	unlink(peer.path);
 	rmdir(peer.dir);
-	free(peer.heard);
+	free(peer.received);
 }
 
 #endif

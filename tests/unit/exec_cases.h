@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "engine/internal.h"
+#include "service/engine_open.h"
 #include "session_engine.h"
 
 /* The keeper of an engine that was just killed may still be running. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client of nothing but a socket, and a server with one handler, for the tests of src/http. */
+/* A client on a plain socket, and a server with one handler, for the tests of src/http. */
 #ifndef LODGE_TESTS_HTTP_CLIENT_H
 #define LODGE_TESTS_HTTP_CLIENT_H
 
@@ -27,7 +27,7 @@ static inline void nap(unsigned ms)
 	nanosleep(&(struct timespec){ ms / 1000, (long)(ms % 1000) * 1000000 }, NULL);
 }
 
-/* Until cond holds, for at most 120 s. */
+/* Waits until cond holds, for at most 120 s. */
 #define EVENTUALLY(cond)                                                                           \
 	({                                                                                         \
 		for (int i_ = 0; i_ < 12000 && !(cond); i_++)                                      \
@@ -87,7 +87,7 @@ static inline int dial(void)
 	return fd;
 }
 
-static inline bool say_bytes(int fd, const void *data, size_t len)
+static inline bool send_bytes(int fd, const void *data, size_t len)
 {
 	for (size_t done = 0; done < len;) {
 		ssize_t n = send(fd, (const char *)data + done, len - done, MSG_NOSIGNAL);
@@ -99,13 +99,13 @@ static inline bool say_bytes(int fd, const void *data, size_t len)
 	return true;
 }
 
-static inline bool say(int fd, const char *text)
+static inline bool send_text(int fd, const char *text)
 {
-	return say_bytes(fd, text, strlen(text));
+	return send_bytes(fd, text, strlen(text));
 }
 
-/* One answer: its head (with the blank line), and as much body as Content-Length says, or chunks,
- * which are joined. False if it ends before. */
+/* Reads one response: its head (with the blank line), and the body according to Content-Length, or
+ * joined chunks. False if the connection ends early. */
 struct answer {
 	char head[8192];
 	int status;
@@ -185,7 +185,7 @@ static inline bool read_head(int fd, struct answer *a)
 	return sscanf(a->head, "HTTP/1.%*d %d", &a->status) == 1;
 }
 
-static inline bool hear(int fd, struct answer *a)
+static inline bool read_response(int fd, struct answer *a)
 {
 	const char *length;
 
@@ -198,7 +198,7 @@ static inline bool hear(int fd, struct answer *a)
 	return !strcasestr(a->head, "chunked") || read_chunks(fd, a);
 }
 
-/* The other side has closed, or does within the time limit. */
+/* Whether the other side has closed, or does within the time limit. */
 static inline bool is_closed(int fd)
 {
 	char buf[4096];
@@ -210,13 +210,13 @@ static inline bool is_closed(int fd)
 	return n == 0 || errno == ECONNRESET || errno == EPIPE;
 }
 
-/* Says something on a new connection; the status of the answer, 0 if there was none. */
+/* Sends bytes on a new connection; returns the status of the response, 0 if there was none. */
 static inline int status_of_bytes(const char *text, size_t len)
 {
 	struct answer a = { .status = 0 };
 	int fd = dial();
 
-	if (fd < 0 || !say_bytes(fd, text, len) || !hear(fd, &a))
+	if (fd < 0 || !send_bytes(fd, text, len) || !read_response(fd, &a))
 		a.status = 0;
 	free(a.body);
 	if (fd >= 0)

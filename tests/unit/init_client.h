@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts the built lodge-init as a plain process and talks to it; for the tests of it. */
+/* Starts the built lodge-init as a plain process and connects to it; for its tests. */
 #ifndef LODGE_TESTS_INIT_CLIENT_H
 #define LODGE_TESTS_INIT_CLIENT_H
 
@@ -35,27 +35,27 @@ enum { LOG_BYTES = 1 << 20, WAIT_MS = 120000 };
 
 struct msg {
 	struct agent_hdr h;
-	int fd; /* -1 if none came */
+	int fd; /* -1 if there is none */
 	uint32_t len;
 	char body[AGENT_MSG_MAX];
 };
 
 struct client {
 	pid_t pid;
-	int listener; /* kept bound by the path only */
+	int listener; /* only the path keeps it bound */
 	int sock;
 	uint32_t req;
 	uint64_t next_exec;
 	char path[104];
 	struct msg event; /* the last one received */
-	struct msg kept[64]; /* events that came before an answer */
+	struct msg kept[64]; /* events received before an answer */
 	int nkept;
 };
 
 static struct client cl;
 static char scratch[TMP_NAME_SIZE]; /* a directory for the test */
 
-/* What a command came to. */
+/* The result of a command. */
 struct outcome {
 	uint64_t exec;
 	int logs[2];
@@ -80,7 +80,7 @@ static inline const char *init_binary(void)
 	return path;
 }
 
-/* As under the sandbox's filter: clone3 does not exist. */
+/* As with the sandbox's filter, clone3 does not exist. */
 static inline void hide_clone3(void)
 {
 	struct sock_filter code[] = {
@@ -160,7 +160,7 @@ static inline uint32_t transmit(int sock, uint32_t type, const void *body, size_
 	return h.req;
 }
 
-/* Sends and waits for the answer, which is then in *ret; events that come first are kept. */
+/* Sends a request and waits for the answer in *ret; earlier events are kept. */
 static inline bool call_with(uint32_t type, const void *body, size_t len, const int *fds,
 			     size_t nfds, struct msg *ret)
 {
@@ -318,7 +318,7 @@ static inline void outcome_close(void)
 	}
 }
 
-/* AGENT_STARTED or AGENT_ERROR; `oc` is then about this command. */
+/* AGENT_STARTED or AGENT_ERROR; `oc` then describes this command. */
 static inline uint32_t begin(const struct want *w)
 {
 	static char body[AGENT_MSG_MAX];
@@ -449,7 +449,7 @@ static inline uint32_t file_op(uint32_t type, uint32_t flags, uint32_t mode, con
 	return call(type, body, at);
 }
 
-/* `oc` is then about this job. */
+/* `oc` then describes this job. */
 static inline uint32_t begin_job(uint32_t op, uint32_t flags, uint32_t depth, const char *path,
 				 int fd)
 {
@@ -466,7 +466,7 @@ static inline uint32_t begin_job(uint32_t op, uint32_t flags, uint32_t depth, co
 	return call_with(AGENT_JOB, body, at, &fd, fd >= 0 ? 1 : 0, &reply) ? reply.h.type : 0;
 }
 
-/* A path in the test's directory; a few at a time. */
+/* A path in the test's directory; only a few are valid at a time. */
 static inline const char *in_scratch(const char *name)
 {
 	static char paths[8][512];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A place for layers and mounts of the test's own, and what an overlay shows, as text. */
+/* A directory for layers and mounts of the test, and the content of an overlay as text. */
 #ifndef LODGE_TESTS_STACK_WORLD_H
 #define LODGE_TESTS_STACK_WORLD_H
 
@@ -24,7 +24,7 @@ enum { WORLD_LAYERS = 8 };
 
 static struct {
 	bool rootless, can_mount;
-	bool raw; /* layers are changed themselves, not through an overlay */
+	bool raw; /* layers are changed directly, not through an overlay */
 	unsigned next; /* directories have numbers */
 } world;
 
@@ -46,7 +46,7 @@ static inline int world_open(const char *name)
 	return open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Over `lower`, the first on top; `upper` may be NULL. Nobody waits for the disk. */
+/* Over `lower`, the first on top; `upper` may be NULL. Volatile: without syncs. */
 static inline int world_mount(const char *at, const char *upper, const char *work,
 			      const struct dirs *lower)
 {
@@ -64,7 +64,7 @@ static inline int world_mount(const char *at, const char *upper, const char *wor
 	return mount("overlay", at, "overlay", MS_NOATIME, options);
 }
 
-/* ---- what can be seen ------------------------------------------------------------------------ */
+/* ---- content of a mount ---------------------------------------------------------------------- */
 
 struct seen_link {
 	ino_t ino;
@@ -73,7 +73,7 @@ struct seen_link {
 
 struct view {
 	FILE *to;
-	bool archive; /* only what comes back through an archive */
+	bool archive; /* only what an archive preserves */
 	unsigned count, nlinks;
 	struct seen_link links[512];
 };
@@ -122,7 +122,7 @@ static inline void view_xattrs(struct view *v, int dir, const char *name)
 	}
 }
 
-/* Names of files that cannot be seen do not count. */
+/* Only names of visible files count. */
 static inline void view_link(struct view *v, const struct stat *st)
 {
 	for (unsigned i = 0; i < v->nlinks; i++) {
@@ -195,7 +195,7 @@ static inline void view_dir(struct view *v, int fd, const char *path)
 	for (size_t i = 0; i < n; i++) {
 		snprintf(below, sizeof(below), "%s/%s", path, names[i]);
 		if (fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0) {
-			/* a whiteout where no overlay would have made one */
+			/* a whiteout where an overlay would not have created one */
 			if (!world.raw || errno != ENOENT)
 				fprintf(v->to, "%s listed, but: %s\n", below, strerror(errno));
 		} else {
@@ -213,7 +213,7 @@ static inline void view_dir(struct view *v, int fd, const char *path)
 	free(names);
 }
 
-/* The caller's to free. */
+/* The caller frees it. */
 static inline char *view_of(int fd, bool archive)
 {
 	struct view *v = calloc(1, sizeof(*v));

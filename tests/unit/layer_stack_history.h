@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers made by hand or by chance, merged, and compared by what the kernel shows of them. */
+/* Layers made by hand or at random, merged, and compared through the kernel's overlay. */
 #ifndef LODGE_TESTS_STACK_STORY_H
 #define LODGE_TESTS_STACK_STORY_H
 
@@ -124,7 +124,7 @@ static struct dirs part(const struct dirs *d, size_t from, size_t to)
 	return r;
 }
 
-/* One merged layer in place of those from `from` to `to`. */
+/* Puts one merged layer in place of those from `from` to `to`. */
 struct merged {
 	char dest[16];
 	size_t from, to;
@@ -195,10 +195,10 @@ static bool hand_merges(struct hand *h)
 
 struct story {
 	struct dirs layers; /* the first on top */
-	struct dirs templates; /* the one they were made over, an empty one, another */
+	struct dirs templates; /* the original one, an empty one, and another */
 };
 
-static int tell_template(struct dirs *to, unsigned changes)
+static int make_random_template(struct dirs *to, unsigned changes)
 {
 	char name[16];
 	auto_close int fd = world_open(world_dir(name));
@@ -208,15 +208,15 @@ static int tell_template(struct dirs *to, unsigned changes)
 	return fd < 0 ? -1 : 0;
 }
 
-/* Anything at all: more than an overlay would ever leave. */
-static int tell_raw_layer(struct story *s)
+/* Any content, including what an overlay would never create. */
+static int make_raw_layer(struct story *s)
 {
-	int r = tell_template(&s->layers, 20 + dice(60));
+	int r = make_random_template(&s->layers, 20 + dice(60));
 
 	return r < 0 ? -errno : 0;
 }
 
-static int tell_layer(struct story *s)
+static int make_random_layer(struct story *s)
 {
 	struct dirs lower = part(&s->layers, 0, s->layers.n), with = { 0 };
 	char upper[16], work[16];
@@ -235,22 +235,23 @@ static int tell_layer(struct story *s)
 	return umount2("m", 0) < 0 ? -errno : 0;
 }
 
-static int tell(struct story *s, unsigned seed)
+static int make_random_stack(struct story *s, unsigned seed)
 {
 	int r = 0;
 
 	*s = (struct story){ 0 };
 	dice_state = seed;
-	tell_template(&s->templates, 10 + dice(40));
-	tell_template(&s->templates, 0);
-	tell_template(&s->templates, 40);
+	make_random_template(&s->templates, 10 + dice(40));
+	make_random_template(&s->templates, 0);
+	make_random_template(&s->templates, 40);
 	for (unsigned n = 1 + dice(4); n && r == 0; n--)
-		r = world.raw ? tell_raw_layer(s) : tell_layer(s);
+		r = world.raw ? make_raw_layer(s) : make_random_layer(s);
 	return r;
 }
 
-/* All at once, what was merged again, some of them; and as the upper one. */
-static bool story_merges(const struct story *s)
+/* Merges all at once, merges a merged layer again, merges some, and uses a merged layer as upper.
+ */
+static bool stack_merges(const struct story *s)
 {
 	size_t n = s->layers.n, from = dice((unsigned)n),
 	       to = from + 1 + dice((unsigned)(n - from));
@@ -288,12 +289,12 @@ static void clean_world(void)
 	world.next = 0;
 }
 
-static bool stories(unsigned first, unsigned count, bool (*holds)(const struct story *))
+static bool random_stacks(unsigned first, unsigned count, bool (*holds)(const struct story *))
 {
 	struct story s;
 
 	for (unsigned seed = first; seed < first + count; seed++) {
-		int r = tell(&s, seed);
+		int r = make_random_stack(&s, seed);
 
 		if (r < 0 || !holds(&s)) {
 			printf("# seed %u: %s\n", seed, r < 0 ? strerror(-r) : "differs");
@@ -304,7 +305,7 @@ static bool stories(unsigned first, unsigned count, bool (*holds)(const struct s
 	return true;
 }
 
-static bool story_comes_back(const struct story *s)
+static bool stack_survives_an_archive(const struct story *s)
 {
 	struct dirs all = part(&s->layers, 0, s->layers.n), below = part(&s->templates, 0, 1);
 	struct tar_options o = { .oci = true, .owners = true };

@@ -67,7 +67,7 @@ static void a_deep_tree_needs_few_descriptors(void)
 	CHECK(a.st_ino == b.st_ino && a.st_nlink == 2);
 }
 
-static void a_tree_without_end_is_an_error(void)
+static void too_deep_a_tree_is_an_error(void)
 {
 	struct hand h;
 
@@ -76,9 +76,9 @@ static void a_tree_without_end_is_an_error(void)
 	CHECK(merge(&h.layers, h.dest) == -ELOOP);
 }
 
-enum { LONG = 1500 }; /* several pieces of a listing */
+enum { LONG = 1500 }; /* needs several calls of getdents */
 
-static void a_long_directory_is_copied_whole(void)
+static void a_long_directory_is_copied_completely(void)
 {
 	struct hand h;
 	char name[300], path[400];
@@ -102,7 +102,7 @@ static void a_long_directory_is_copied_whole(void)
 	CHECK(missing == 0);
 }
 
-/* Forks somebody who swaps a directory with a link to a secret, as fast as it can. */
+/* Forks a process that swaps a directory with a link to a secret, as fast as it can. */
 static pid_t start_swapping(const char *dir)
 {
 	pid_t pid = fork();

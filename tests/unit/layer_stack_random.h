@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes as guests make them, of every kind, in an order that the seed decides. */
+/* Random changes of every kind that a guest can make; the seed decides the order. */
 #ifndef LODGE_TESTS_STACK_RANDOM_H
 #define LODGE_TESTS_STACK_RANDOM_H
 
@@ -11,7 +11,7 @@
 #include "layer_stack_fixture.h"
 
 static uint64_t dice_state;
-static bool dice_archive; /* only what comes back through an archive */
+static bool dice_archive; /* only what an archive preserves */
 
 static inline unsigned dice(unsigned sides)
 {
@@ -31,7 +31,7 @@ static inline const char *dice_name(void)
 	return dice_names[dice(dice(3) ? 5 : ARRAY_LEN(dice_names))];
 }
 
-/* A directory somewhere below; the caller's. */
+/* A directory somewhere below; the caller closes it. */
 static inline int dice_dir(int root)
 {
 	int fd = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of the overlay, one by one. */
+/* The rules of overlayfs, one by one. */
 #ifndef LODGE_TESTS_STACK_RULES_H
 #define LODGE_TESTS_STACK_RULES_H
 
@@ -8,7 +8,7 @@
 #define OPAQUE "trusted.overlay.opaque"
 #define ORIGIN "trusted.overlay.origin"
 
-static void a_directory_over_a_whiteout_shuts_out_the_template(void)
+static void a_directory_over_a_whiteout_hides_the_template(void)
 {
 	struct hand h;
 
@@ -19,7 +19,7 @@ static void a_directory_over_a_whiteout_shuts_out_the_template(void)
 	CHECK(has_mark(h.dest, "d", OPAQUE));
 }
 
-static void a_directory_over_a_file_shuts_out_the_template(void)
+static void a_directory_over_a_file_hides_the_template(void)
 {
 	struct hand h;
 
@@ -30,7 +30,7 @@ static void a_directory_over_a_file_shuts_out_the_template(void)
 	CHECK(has_mark(h.dest, "d", OPAQUE));
 }
 
-static void a_directory_over_nothing_lets_the_template_through(void)
+static void a_directory_over_nothing_shows_the_template(void)
 {
 	struct hand h;
 
@@ -41,7 +41,7 @@ static void a_directory_over_nothing_lets_the_template_through(void)
 	CHECK(!has_mark(h.dest, "d", OPAQUE) && is_there(h.dest, "d/x"));
 }
 
-static void below_an_opaque_directory_nothing_counts(void)
+static void nothing_below_an_opaque_directory_is_merged(void)
 {
 	struct hand h;
 
@@ -55,8 +55,8 @@ static void below_an_opaque_directory_nothing_counts(void)
 	CHECK(!has_mark(h.dest, "d/sub", OPAQUE));
 }
 
-/* Over a template that lacks the directory the overlay would list the whiteout in it. */
-static void a_whiteout_is_never_seen(void)
+/* Over a template without the directory the overlay would list the whiteout in it. */
+static void a_whiteout_is_never_visible(void)
 {
 	struct hand h;
 	char empty[16];
@@ -100,7 +100,7 @@ static void a_whiteout_may_be_an_attribute(void)
 	CHECK(!has_mark(h.dest, "d", OPAQUE));
 }
 
-static void marks_of_the_old_stack_are_left_out_and_others_kept(void)
+static void attributes_of_the_old_stack_are_dropped_and_others_kept(void)
 {
 	static const char *const gone[] = { "impure", "nlink", "uuid", "origin", "upper" };
 	static const char *const kept[] = { "protattr", "overlay.opaque" };
@@ -130,7 +130,7 @@ static void marks_of_the_old_stack_are_left_out_and_others_kept(void)
 	CHECK(has_mark(h.dest, "f", "user.overlay.opaque"));
 }
 
-static void a_guests_own_mark_shuts_nothing_out(void)
+static void an_attribute_set_by_the_guest_hides_nothing(void)
 {
 	struct hand h;
 
@@ -153,7 +153,7 @@ static void a_layer_with_redirects_is_refused(void)
 	CHECK(merge(&h.layers, h.dest) == -EOPNOTSUPP && archive(&h.layers, "t") == -EOPNOTSUPP);
 }
 
-static void the_number_of_layers_has_bounds(void)
+static void the_number_of_layers_is_limited(void)
 {
 	int fds[LAYER_WALK_LAYERS_MAX + 1] = { 0 };
 

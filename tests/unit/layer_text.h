@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short words for tests of kept files and layers, against a real keeper with one kind of store or
- * the other. They need $LODGE_BUILD (meson sets it) and a machine where sandboxes work. */
+/* Helpers for tests of kept files and layers, with a real keeper and either kind of storage. They
+ * need $LODGE_BUILD (meson sets it) and a machine where sandboxes work. */
 #ifndef LODGE_TESTS_LAYER_WORDS_H
 #define LODGE_TESTS_LAYER_WORDS_H
 
@@ -22,7 +22,7 @@
 
 #define LAYER(name) ((const char *const[]){ name })
 
-enum { TRIES = 100000 }; /* of a millisecond */
+enum { TRIES = 100000 }; /* of a millisecond each */
 
 static char home[TMP_NAME_SIZE], program[4096];
 static struct keeper_client *keeper;
@@ -39,7 +39,7 @@ static bool can_freeze;
 	if (!can_freeze)                                                                           \
 	SKIP("needs cgroups")
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 static inline int start_keeper(bool oneshot)
 {
@@ -86,7 +86,7 @@ static inline bool says(struct sandbox *sb, const char *text, const char *want)
 	return same;
 }
 
-/* In a kept sandbox of its own that is stopped at once. */
+/* Runs in a kept sandbox that is stopped at once. */
 static inline bool write_and_stop(const char *id, const char *text)
 {
 	auto_call(sandbox_free) struct sandbox *sb = make(id, NULL, 0, false);
@@ -148,7 +148,7 @@ static inline int look_at(void *arg, enum keeper_what what, const char *id, pid_
 	return 0;
 }
 
-/* How many of them; id NULL: of any name. */
+/* The number of such entries; id NULL: with any name. */
 static inline int listed(enum keeper_what what, const char *id)
 {
 	struct look l = { what, id, 0 };
@@ -173,12 +173,11 @@ static inline bool snap(const char *id, const char *layer)
 	return job.state == KEEPER_JOB_DONE || wait_job(layer, NULL) == 0;
 }
 
-/* ---- jobs that wait -------------------------------------------------------------------------- */
+/* ---- delayed jobs ---------------------------------------------------------------------------- */
 
 static char hold[TMP_NAME_SIZE + 8];
 
-/* Keepers that are started from now on let jobs wait before they do anything, while the file is
- * there. */
+/* Keepers started from now on delay their jobs while the file exists. */
 static inline void prepare_hold(void)
 {
 	char value[sizeof(hold) + 16];
@@ -208,7 +207,7 @@ static inline void let_jobs_go(void)
 #define HOLD_JOBS() SKIP("needs -Dtest_hooks=true")
 #endif
 
-/* ---- a test and its end ---------------------------------------------------------------------- */
+/* ---- cleaning up ----------------------------------------------------------------------------- */
 
 struct remains {
 	size_t n;
@@ -230,7 +229,7 @@ static inline int note_remain(void *arg, enum keeper_what what, const char *id, 
 	return 0;
 }
 
-/* What a failed test made, so that it fails alone. */
+/* Removes what a failed test created, so that the next one does not fail too. */
 static inline void remove_remains(void)
 {
 	struct remains r = { 0 };

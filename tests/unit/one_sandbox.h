@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real keeper and one sandbox of it, for all tests of a program. Needs $LODGE_BUILD (meson sets
- * it) and a machine where sandboxes work. */
+/* A real keeper and one of its sandboxes, for all tests of a program. Needs $LODGE_BUILD (meson
+ * sets it) and a machine where sandboxes work. */
 #ifndef LODGE_TESTS_ONE_SANDBOX_H
 #define LODGE_TESTS_ONE_SANDBOX_H
 
@@ -17,7 +17,7 @@
 
 static char home[TMP_NAME_SIZE];
 static struct keeper_client *keeper;
-static struct sandbox *box; /* the connection of the engine that lives */
+static struct sandbox *box; /* the connection of the current engine */
 static struct err err;
 static const char *why_not;
 
@@ -32,7 +32,7 @@ static inline void open_engine(void)
 	struct keeper_client_opts how = { .program = program, .home = home, .oneshot = true };
 	struct sandbox_spec spec = sandbox_spec_default();
 
-	setvbuf(stdout, NULL, _IOLBF, 0); /* a leak report must not swallow the rest */
+	setvbuf(stdout, NULL, _IOLBF, 0); /* a leak report must not lose earlier output */
 	snprintf(program, sizeof(program), "%s/lodge-keeper", build ? build : "build");
 	if (access(program, X_OK) < 0) {
 		why_not = "needs lodge-keeper in $LODGE_BUILD";
@@ -48,7 +48,7 @@ static inline void close_engine(void)
 {
 	sandbox_free(box);
 	keeper_client_free(keeper);
-	if (!why_not) /* what is left is the keeper's cache of the host template */
+	if (!why_not) /* only the keeper's cache of the host template remains */
 		file_remove_tree_at(AT_FDCWD, home);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine with a home of its own, a real keeper and a clock that is moved by hand, for the tests
- * of what happens by itself. Needs $LODGE_BUILD (meson sets it) and a machine where sandboxes
- * work. */
+/* An engine with its own home, a real keeper and a clock that tests set, for the tests of timers
+ * and states. Needs $LODGE_BUILD (meson sets it) and a machine where sandboxes work. */
 #ifndef LODGE_TESTS_SESSION_ENGINE_H
 #define LODGE_TESTS_SESSION_ENGINE_H
 
@@ -16,6 +15,7 @@
 #include "engine/engine.h"
 #include "engine/session_state.h"
 #include "session/session_api.h"
+#include "service/engine_open.h"
 #include "machine/exec.h"
 #include "tap.h"
 #include "sandbox/guest_exec_sync.h"
@@ -37,7 +37,7 @@ static const struct caller me = { "acme", "test" };
 		CHECK(open_engine((struct engine_opts){ __VA_ARGS__ }));                           \
 	} while (0)
 
-/* The same with a new database: what the tests before recorded is gone. */
+/* The same with a new database, without the records of earlier tests. */
 #define EMPTY_ENGINE()                                                                             \
 	do {                                                                                       \
 		if (why_not)                                                                       \
@@ -48,7 +48,7 @@ static const struct caller me = { "acme", "test" };
 		CHECK(open_engine((struct engine_opts){ 0 }));                                     \
 	} while (0)
 
-static inline int64_t tell_time(void *arg)
+static inline int64_t fake_time(void *arg)
 {
 	(void)arg;
 	return the_time;
@@ -59,7 +59,7 @@ static inline void pass(int64_t ms)
 	the_time += ms;
 }
 
-/* Everything of the test before is gone. */
+/* Destroys everything of the previous test. */
 static inline void clean(void)
 {
 	struct session_cleanup c;
@@ -93,7 +93,7 @@ static inline bool open_engine(struct engine_opts o)
 	o.home = home;
 	o.keeper_program = keeper;
 	o.no_threads = true;
-	o.clock = tell_time;
+	o.clock = fake_time;
 	if (engine_open(&o, &engine, &err) == 0)
 		return true;
 	printf("# %s\n", err.msg);
@@ -105,7 +105,7 @@ static inline struct session_ref key(const char *name)
 	return (struct session_ref){ .key = name };
 }
 
-/* In `want` everything but the key. */
+/* `want` has everything but the key. */
 static inline int enter_as(const char *name, struct session_opts want, enum session_outcome *ret)
 {
 	struct store_binding b = { .kind = "key" };
@@ -130,7 +130,7 @@ static inline bool enter(const char *name)
 	return false;
 }
 
-/* The state, or -1; of the record without what it owns. */
+/* The state, or -1; the record has no allocated members. */
 static inline int look(const char *name, struct store_session *ret)
 {
 	struct store_session s;
@@ -170,7 +170,7 @@ static inline bool is_cause(const char *name, enum session_cause cause)
 	return false;
 }
 
-/* A command that goes on; the handle is the caller's. */
+/* Starts a command that keeps running; the caller frees the handle. */
 static inline struct exec_handle *start(const char *name, const char *text)
 {
 	struct session_ref ref = key(name);
@@ -208,7 +208,7 @@ static inline void nap(long ms)
 	nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
 }
 
-/* Until there are so many processes; what starts or is killed needs a moment. */
+/* Waits until there are so many processes, because starting and killing take a moment. */
 static inline bool has_pids(const char *name, uint64_t want)
 {
 	struct session_ref ref = key(name);
@@ -228,7 +228,7 @@ static inline void make_home(void)
 	const char *build = getenv("LODGE_BUILD");
 	struct timespec ts;
 
-	setvbuf(stdout, NULL, _IOLBF, 0); /* a leak report must not swallow the rest */
+	setvbuf(stdout, NULL, _IOLBF, 0); /* a leak report must not lose earlier output */
 	clock_gettime(CLOCK_REALTIME, &ts);
 	the_time = (int64_t)ts.tv_sec * 1000;
 	if (!realpath(build ? build : "build", keeper))

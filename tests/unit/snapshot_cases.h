@@ -131,7 +131,7 @@ static inline void find_keeper(void)
 {
 	const char *build = getenv("LODGE_BUILD");
 
-	setvbuf(stdout, NULL, _IOLBF, 0); /* a leak report must not swallow the rest */
+	setvbuf(stdout, NULL, _IOLBF, 0); /* a leak report must not lose earlier output */
 	the_time = (int64_t)time(NULL) * 1000;
 	snprintf(keeper, sizeof(keeper), "%s/lodge-keeper", build ? build : "build");
 	if (access(keeper, X_OK) < 0)

@@ -7,13 +7,14 @@
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "session/capacity.h"
+#include "service/engine_open.h"
 #include "layers/snapshot_record.h"
 
 #include <signal.h>
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
-static void a_snapshot_of_what_runs(void)
+static void a_snapshot_of_a_running_session(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct store_snapshot s, got;
@@ -41,7 +42,7 @@ static void a_snapshot_of_what_runs(void)
 	CHECK(after.incarnation == before.incarnation + 1 && capacity_active(engine) == 1);
 }
 
-static void a_snapshot_of_what_sleeps(void)
+static void a_snapshot_of_a_hibernated_session(void)
 {
 	struct store_snapshot s, t;
 	struct store_session r;
@@ -61,7 +62,7 @@ static void a_snapshot_of_what_sleeps(void)
 	CHECK(roll_back("a", t.id) && is("a", SESSION_ACTIVE) && says("a", "cat f", "one\n"));
 }
 
-static void a_snapshot_that_stops(void)
+static void a_snapshot_with_a_stop(void)
 {
 	struct session_ref a = key("a");
 	struct snapshot_opts want = { .name = "still", .stop = true };
@@ -76,7 +77,7 @@ static void a_snapshot_that_stops(void)
 	CHECK(roll_back("a", s.id) && says("a", "cat f", "one\n"));
 }
 
-static void a_paused_one_stays_paused(void)
+static void a_paused_session_stays_paused(void)
 {
 	struct session_ref a = key("a");
 	struct store_snapshot s;
@@ -122,7 +123,7 @@ static void names_are_checked(void)
 	CHECK(on_disk() == 3); /* a refused call leaves nothing */
 }
 
-static void what_is_not_possible_is_told(void)
+static void impossible_requests_are_refused(void)
 {
 	static const struct caller other = { "globex", "test" };
 	struct session_opts asleep = { .user = "ann", .no_start = true };
@@ -152,12 +153,13 @@ static void what_is_not_possible_is_told(void)
 	CHECK(snapshot_remove(engine, &other, s.id, &err) < 0 && err.code == ERR_NOT_FOUND);
 	CHECK(snapshot_remove(engine, &me, "", &err) < 0 && err.code == ERR_NOT_FOUND);
 	CHECK(!session_archive(engine, &me, &a, 0, NULL, &err));
-	CHECK(take("a", NULL, &s)); /* archived files can be named, not changed */
+	CHECK(take("a", NULL,
+		   &s)); /* snapshots of archived sessions are possible, changes are not */
 	CHECK(session_rollback(engine, &me, &a, s.id, 0, NULL, &err) < 0);
 	CHECK(err.code == ERR_CONFLICT && is("a", SESSION_ARCHIVED));
 }
 
-static void they_are_listed(void)
+static void snapshots_are_listed(void)
 {
 	struct store_page two = { .limit = 2 };
 	struct session_ref a = key("a"), gone = { .id = NULL };
@@ -227,7 +229,7 @@ static void forks_have_their_own_files(void)
 	CHECK(says("x", "cat f", "x\n"));
 }
 
-static void forks_of_what_sleeps_and_of_snapshots(void)
+static void forks_of_hibernated_sessions_and_of_snapshots(void)
 {
 	struct store_binding k[] = { bound_to("now"), bound_to("then"), bound_to("free") };
 	struct session_ref a = key("a"), by_id = { .id = NULL };
@@ -291,7 +293,7 @@ static void a_new_session_from_a_snapshot(void)
 
 /* ---- layers on disk -------------------------------------------------------------------------- */
 
-static void what_nobody_names_goes(void)
+static void unreferenced_layers_are_removed(void)
 {
 	struct store_snapshot s;
 	struct store_session r;
@@ -316,7 +318,7 @@ static void what_nobody_names_goes(void)
 	CHECK(on_disk() == 0);
 }
 
-static void files_without_a_row_go(void)
+static void files_without_a_row_are_removed(void)
 {
 	struct layer_reservation l = { 0 };
 	struct store_session r;
@@ -337,7 +339,7 @@ static void files_without_a_row_go(void)
 }
 
 /* As after a crash between sealing and the record. */
-static void what_was_just_sealed_stays(void)
+static void a_layer_just_sealed_stays(void)
 {
 	struct store_session r;
 	bool whole;
@@ -380,9 +382,9 @@ static void a_session_knows_when_it_is_durable(void)
 }
 
 /* With threads it happens in the background, and the next startup finds what is left over. */
-static void settling_happens_in_the_background(void)
+static void layers_are_synced_in_the_background(void)
 {
-	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = tell_time };
+	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = fake_time };
 	struct session_ref ref;
 	char name[8];
 	bool durable;
@@ -408,7 +410,7 @@ static void settling_happens_in_the_background(void)
 
 /* ---- deep stacks ----------------------------------------------------------------------------- */
 
-/* Adds a layer: the sandbox cannot take it over while a snapshot names it. */
+/* Adds a layer; the sandbox cannot take it over while a snapshot refers to it. */
 static bool deepen(const char *name, int i, struct store_snapshot *ret)
 {
 	char text[64];
@@ -417,9 +419,9 @@ static bool deepen(const char *name, int i, struct store_snapshot *ret)
 	return says(name, text, "") && hibernate(name) && take(name, NULL, ret);
 }
 
-static void deep_stacks_become_flat(void)
+static void deep_stacks_are_flattened(void)
 {
-	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = tell_time };
+	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = fake_time };
 	struct store_snapshot s[18];
 
 	if (!is_dir_store)
@@ -458,7 +460,7 @@ static void stacks_do_not_grow_on_btrfs(void)
 	CHECK(says("a", "cat f*", "1\n2\n3\n"));
 }
 
-static void too_deep_is_refused_until_it_is_flat(void)
+static void too_deep_a_stack_is_refused_until_it_is_flattened(void)
 {
 	struct session_ref a = key("a");
 	struct session_enter_result got;
@@ -485,7 +487,7 @@ enum { CROWD = 4, ROUNDS = 6 };
 
 static atomic_bool crowd_is_done;
 
-static bool does_things(const char *name)
+static bool make_random_calls(const char *name)
 {
 	struct session_ref ref = { .key = name }, other = { .id = NULL };
 	struct store_snapshot s;
@@ -507,7 +509,7 @@ static bool does_things(const char *name)
 	return good;
 }
 
-static void *one_of_the_crowd(void *arg)
+static void *run_worker(void *arg)
 {
 	const char *name = arg;
 	char text[64];
@@ -515,25 +517,25 @@ static void *one_of_the_crowd(void *arg)
 
 	for (int i = 0; good && i < ROUNDS; i++) {
 		snprintf(text, sizeof(text), "test $(cat f) = %s && echo %s > f", name, name);
-		good = says(name, text, "") && does_things(name);
+		good = says(name, text, "") && make_random_calls(name);
 	}
 	return good ? arg : NULL;
 }
 
-static void *the_collector(void *arg)
+static void *run_collector(void *arg)
 {
 	while (!crowd_is_done) {
 		timers_collect(engine);
-		(void)layers_remove_strays(engine); /* at the worst of moments */
+		(void)layers_remove_strays(engine); /* at the worst moments */
 	}
 	return arg;
 }
 
-static void nobody_takes_what_another_makes(void)
+static void concurrent_calls_do_not_remove_new_layers(void)
 {
 	static char names[CROWD][4] = { "c0", "c1", "c2", "c3" };
 	pthread_t threads[CROWD], collector;
-	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = tell_time };
+	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = fake_time };
 	char text[16], want[8];
 	void *got[CROWD];
 
@@ -545,9 +547,9 @@ static void nobody_takes_what_another_makes(void)
 		CHECK(enter(names[i]) && says(names[i], text, ""));
 	}
 	crowd_is_done = false;
-	CHECK(pthread_create(&collector, NULL, the_collector, NULL) == 0);
+	CHECK(pthread_create(&collector, NULL, run_collector, NULL) == 0);
 	for (int i = 0; i < CROWD; i++)
-		CHECK(pthread_create(&threads[i], NULL, one_of_the_crowd, names[i]) == 0);
+		CHECK(pthread_create(&threads[i], NULL, run_worker, names[i]) == 0);
 	for (int i = 0; i < CROWD; i++)
 		pthread_join(threads[i], &got[i]);
 	crowd_is_done = true;
@@ -565,27 +567,27 @@ static int run_contract(bool dir)
 {
 	find_keeper();
 	new_home(dir);
-	RUN(a_snapshot_of_what_runs);
-	RUN(a_snapshot_of_what_sleeps);
-	RUN(a_snapshot_that_stops);
-	RUN(a_paused_one_stays_paused);
+	RUN(a_snapshot_of_a_running_session);
+	RUN(a_snapshot_of_a_hibernated_session);
+	RUN(a_snapshot_with_a_stop);
+	RUN(a_paused_session_stays_paused);
 	RUN(names_are_checked);
-	RUN(what_is_not_possible_is_told);
-	RUN(they_are_listed);
+	RUN(impossible_requests_are_refused);
+	RUN(snapshots_are_listed);
 	RUN(forks_have_their_own_files);
-	RUN(forks_of_what_sleeps_and_of_snapshots);
+	RUN(forks_of_hibernated_sessions_and_of_snapshots);
 	RUN(all_forks_or_none);
 	RUN(a_new_session_from_a_snapshot);
-	RUN(what_nobody_names_goes);
-	RUN(files_without_a_row_go);
-	RUN(what_was_just_sealed_stays);
+	RUN(unreferenced_layers_are_removed);
+	RUN(files_without_a_row_are_removed);
+	RUN(a_layer_just_sealed_stays);
 	RUN(holds_end_with_the_engine);
 	RUN(a_session_knows_when_it_is_durable);
-	RUN(settling_happens_in_the_background);
-	RUN(deep_stacks_become_flat);
+	RUN(layers_are_synced_in_the_background);
+	RUN(deep_stacks_are_flattened);
 	RUN(stacks_do_not_grow_on_btrfs);
-	RUN(too_deep_is_refused_until_it_is_flat);
-	RUN(nobody_takes_what_another_makes);
+	RUN(too_deep_a_stack_is_refused_until_it_is_flattened);
+	RUN(concurrent_calls_do_not_remove_new_layers);
 	remove_home();
 	return tap_done();
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine dies in the middle of what it does with snapshots. Whatever the step, the next one
- * finds the session usable with files it had, no snapshot without files, and nothing left on disk
- * that no record names. */
+/* The engine dies during operations on snapshots. After any step the next engine finds the session
+ * usable with its files, no snapshot without files, and nothing on disk without a record. */
 #ifndef LODGE_TESTS_SESSION_SNAPSHOT_CRASH_H
 #define LODGE_TESTS_SESSION_SNAPSHOT_CRASH_H
 
@@ -10,6 +9,7 @@
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"
 #include "session/capacity.h"
+#include "service/engine_open.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -84,8 +84,8 @@ static void do_flatten(void)
 static const struct {
 	const char *step;
 	void (*act)(void);
-	const char *files; /* what the session may have in f afterwards; NULL: either */
-	bool dir; /* only there */
+	const char *files; /* possible content of f in the session afterwards; NULL: either */
+	bool dir; /* only with that kind of storage */
 } deaths[] = {
 	{ "snapshot:copied", do_snapshot, "two\n" },
 	{ "snapshot:layered", do_snapshot, "two\n" },
@@ -113,7 +113,7 @@ static int die(const char *which, const char *where, const char *when)
 	if (!engine && engine_open(&(struct engine_opts){ .home = home,
 							  .keeper_program = keeper,
 							  .no_threads = true,
-							  .clock = tell_time },
+							  .clock = fake_time },
 				   &engine, &err) < 0) {
 		printf("# %s\n", err.msg);
 		return 1;
@@ -148,7 +148,7 @@ static bool kill_at(size_t i)
 }
 
 /* Every layer on disk has a row, every snapshot has its files, every sandbox has a session. */
-static bool all_is_named(void)
+static bool everything_has_a_record(void)
 {
 	struct store_page page = { .limit = 100 };
 	struct store_snapshot_list l;
@@ -167,7 +167,7 @@ static bool all_is_named(void)
 		r = store_layer_get(st, k.items[i].id, &row, &err);
 		else sandboxes++;
 		if (r < 0)
-			printf("# layer %s is nobody's\n", k.items[i].id);
+			printf("# layer %s has no row\n", k.items[i].id);
 		good = good && r == 0;
 	}
 	if (snapshot_list(engine, &me, NULL, page, &l, &err) < 0)
@@ -217,7 +217,7 @@ static bool survives(size_t i)
 		return false;
 	collect_all();
 	last = newest();
-	if (!all_is_named() || !says("a", "cat f", deaths[i].files))
+	if (!everything_has_a_record() || !says("a", "cat f", deaths[i].files))
 		return false;
 	if (*last.id && !strcmp(last.name, "dying") && *last.session &&
 	    (!roll_back("a", last.id) || !says("a", "cat f", "two\n")))

@@ -53,7 +53,7 @@ static const char *unsettled(struct store *st, const char *after)
 	return text;
 }
 
-static void a_layer_knows_what_it_lies_on(void)
+static void a_layer_has_a_parent(void)
 {
 	struct store_layer l = { .id = "l1", .bytes = 7, .created_at = 5 }, got;
 
@@ -73,7 +73,7 @@ static void a_layer_knows_what_it_lies_on(void)
 	CHECK_STR(got.parent, "l1");
 }
 
-static void what_is_not_settled_is_told_by_id(void)
+static void layers_that_are_not_durable_are_listed(void)
 {
 	OPEN();
 	CHECK_STR(unsettled(st, ""), "");
@@ -86,7 +86,7 @@ static void what_is_not_settled_is_told_by_id(void)
 	CHECK_STR(unsettled(st, ""), "l2 l3");
 }
 
-static void a_layer_lives_as_long_as_anything_names_it(void)
+static void a_layer_stays_while_something_refers_to_it(void)
 {
 	struct store_session s = session("s1");
 	struct store_snapshot n = { .id = "n1", .tenant = "t", .session = "s1", .layer = "l2" };
@@ -135,7 +135,7 @@ static void a_hold_counts_once_per_holder(void)
 	CHECK(store_layer_mark_durable(st, "l2", 1, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
-static void holds_of_one_kind_go_together(void)
+static void holds_of_one_kind_are_released_together(void)
 {
 	OPEN();
 	CHECK(!add_layer(st, "l1", "", 10) && !add_layer(st, "l2", "", 10));
@@ -185,7 +185,7 @@ static void deep_stacks_are_found(void)
 	CHECK_STR(deep(st, 1, 0), "error");
 }
 
-static void snapshots_are_named_within_their_session(void)
+static void names_of_snapshots_are_unique_per_session(void)
 {
 	struct store_snapshot n = { .tenant = "t", .session = "s1", .layer = "l1", .bytes = 5 },
 			      got;
@@ -267,7 +267,7 @@ static void add_snapshots(struct store *st)
 	}
 }
 
-static void snapshots_are_listed_by_whose_they_are(void)
+static void snapshots_are_listed_by_user(void)
 {
 	int64_t after = 0, changes;
 
@@ -296,7 +296,7 @@ static void snapshots_are_listed_by_whose_they_are(void)
 	CHECK(store_changes(st) == changes);
 }
 
-static void a_snapshot_is_its_users_while_the_tombstone_stands(void)
+static void a_snapshot_belongs_to_its_user_while_the_tombstone_exists(void)
 {
 	struct store_session s;
 
@@ -395,7 +395,7 @@ static void commands_of_a_lost_sandbox_end_together(void)
 	store_exec_fini(&got);
 }
 
-static void a_repeated_request_leads_to_the_first_result(void)
+static void a_repeated_request_returns_the_first_result(void)
 {
 	struct store_once o = {
 		.tenant = "t", .scope = "create", .key = "k", .target = "s1", .created_at = 10
@@ -421,18 +421,18 @@ static void a_repeated_request_leads_to_the_first_result(void)
 
 static void run_contract_files(void)
 {
-	RUN(a_layer_knows_what_it_lies_on);
-	RUN(what_is_not_settled_is_told_by_id);
-	RUN(a_layer_lives_as_long_as_anything_names_it);
+	RUN(a_layer_has_a_parent);
+	RUN(layers_that_are_not_durable_are_listed);
+	RUN(a_layer_stays_while_something_refers_to_it);
 	RUN(a_hold_counts_once_per_holder);
-	RUN(holds_of_one_kind_go_together);
+	RUN(holds_of_one_kind_are_released_together);
 	RUN(deep_stacks_are_found);
-	RUN(snapshots_are_named_within_their_session);
-	RUN(snapshots_are_listed_by_whose_they_are);
-	RUN(a_snapshot_is_its_users_while_the_tombstone_stands);
+	RUN(names_of_snapshots_are_unique_per_session);
+	RUN(snapshots_are_listed_by_user);
+	RUN(a_snapshot_belongs_to_its_user_while_the_tombstone_exists);
 	RUN(a_command_ends_once);
 	RUN(commands_of_a_lost_sandbox_end_together);
-	RUN(a_repeated_request_leads_to_the_first_result);
+	RUN(a_repeated_request_returns_the_first_result);
 }
 
 #endif

@@ -5,7 +5,7 @@
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
-static void a_session_comes_back_as_it_was(void)
+static void a_session_is_read_back_unchanged(void)
 {
 	static char spec[] = "{\"limits\":{\"pids\":7}}", meta[] = "{\"a\":\"b\"}";
 	static struct store_binding b[2] = { { "user", "u1" },
@@ -37,7 +37,7 @@ static void a_session_comes_back_as_it_was(void)
 		.due_at = 16,
 		.memory_bytes = 1ll << 40,
 		.disk_bytes = 17,
-		.cause = { "idle", "why", "who", 18 },
+		.cause = { "idle", "why", "actor", 18 },
 		.spec = spec,
 		.metadata = meta,
 		.bindings = b,
@@ -103,7 +103,7 @@ static void a_key_is_unique_within_its_tenant_and_a_refused_create_leaves_nothin
 	CHECK(store_session_create(st, &s2, NULL, &err) == -1 && err.code == ERR_CONFLICT);
 }
 
-static void a_record_that_makes_no_sense_is_refused(void)
+static void an_invalid_record_is_refused(void)
 {
 	static char list[] = "[1]", broken[] = "{\"a\":", twice[] = "{\"a\":1,\"a\":2}";
 	char *const bad[] = { list, broken, twice };
@@ -155,7 +155,7 @@ static void an_update_needs_the_current_version(void)
 	      err.code == ERR_NOT_FOUND);
 }
 
-static void an_update_leaves_owner_and_keys_alone(void)
+static void an_update_does_not_change_owner_and_keys(void)
 {
 	struct store_binding b;
 	struct store_session s = bound("s1", &b, "k"), got;
@@ -174,7 +174,7 @@ static void an_update_leaves_owner_and_keys_alone(void)
 	store_session_fini(&got);
 }
 
-static void a_change_and_its_event_happen_together(void)
+static void a_change_and_its_event_are_atomic(void)
 {
 	struct store_session s = session("s1"), stale;
 	struct store_event ev = event("created"), bad = { 0 };
@@ -234,7 +234,7 @@ static void a_key_moves_from_one_session_to_another(void)
 	CHECK(store_session_find(st, "t", &loose, &got, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
-static void one_that_came_to_nothing_leaves_only_its_event(void)
+static void a_failed_session_leaves_only_its_event(void)
 {
 	struct store_binding b, same;
 	struct store_session s = bound("s1", &b, "k"), next = bound("s2", &same, "k"), got;
@@ -254,7 +254,7 @@ static void one_that_came_to_nothing_leaves_only_its_event(void)
 	CHECK(!store_session_create(st, &next, NULL, &err));
 }
 
-static void a_buried_session_frees_its_keys_and_leaves_a_tombstone(void)
+static void a_destroyed_session_frees_its_keys_and_leaves_a_tombstone(void)
 {
 	struct store_binding b, same;
 	struct store_session s = bound("s1", &b, "k"), next = bound("s2", &same, "k"), got;
@@ -290,7 +290,7 @@ static void a_buried_session_frees_its_keys_and_leaves_a_tombstone(void)
 	CHECK(store_tombstone_find(st, "t2", &b, &t, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
-static void burying_twice_keeps_the_first_cause(void)
+static void destroying_twice_keeps_the_first_cause(void)
 {
 	struct store_binding b, same;
 	struct store_session s = bound("s1", &b, "k"), next = bound("s2", &same, "k");
@@ -390,7 +390,7 @@ static void lists_are_filtered(void)
 	CHECK(count(st, (struct store_session_filter){ .user = "" }) == -1);
 }
 
-static void pages_give_each_record_once_while_others_come_and_go(void)
+static void pages_list_each_record_once_while_others_change(void)
 {
 	struct store_session_filter any = { 0 };
 	struct store_page page = { .limit = 7 };
@@ -425,7 +425,7 @@ static void pages_give_each_record_once_while_others_come_and_go(void)
 	CHECK(err.code == ERR_INVALID);
 }
 
-static void what_is_due_comes_longest_due_first(void)
+static void due_sessions_are_listed_longest_due_first(void)
 {
 	struct store_session_list l;
 
@@ -445,21 +445,21 @@ static void what_is_due_comes_longest_due_first(void)
 
 static void run_contract_session(void)
 {
-	RUN(a_session_comes_back_as_it_was);
+	RUN(a_session_is_read_back_unchanged);
 	RUN(a_session_is_found_by_each_of_its_keys);
 	RUN(a_key_is_unique_within_its_tenant_and_a_refused_create_leaves_nothing);
-	RUN(a_record_that_makes_no_sense_is_refused);
+	RUN(an_invalid_record_is_refused);
 	RUN(an_update_needs_the_current_version);
-	RUN(an_update_leaves_owner_and_keys_alone);
-	RUN(a_change_and_its_event_happen_together);
+	RUN(an_update_does_not_change_owner_and_keys);
+	RUN(a_change_and_its_event_are_atomic);
 	RUN(a_key_moves_from_one_session_to_another);
-	RUN(one_that_came_to_nothing_leaves_only_its_event);
-	RUN(a_buried_session_frees_its_keys_and_leaves_a_tombstone);
-	RUN(burying_twice_keeps_the_first_cause);
+	RUN(a_failed_session_leaves_only_its_event);
+	RUN(a_destroyed_session_frees_its_keys_and_leaves_a_tombstone);
+	RUN(destroying_twice_keeps_the_first_cause);
 	RUN(tombstones_are_pruned_by_time);
 	RUN(lists_are_filtered);
-	RUN(pages_give_each_record_once_while_others_come_and_go);
-	RUN(what_is_due_comes_longest_due_first);
+	RUN(pages_list_each_record_once_while_others_change);
+	RUN(due_sessions_are_listed_longest_due_first);
 }
 
 #endif

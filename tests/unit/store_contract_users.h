@@ -15,7 +15,7 @@ static int add_project(struct store *st, const char *id, const char *owner, cons
 	return store_project_add(st, &p, &err) < 0 ? -(int)err.code : 0;
 }
 
-static void projects_are_seen_by_their_owner_and_team(void)
+static void projects_are_listed_for_their_owner_and_team(void)
 {
 	struct store_member m = { .tenant = "t", .team = "red", .user = "bob", .role = 3 };
 	struct store_project_list l;
@@ -41,7 +41,7 @@ static void projects_are_seen_by_their_owner_and_team(void)
 	CHECK(store_project_remove(st, "t", "p2", &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
-static void a_fragment_keeps_ten_thousand_files_byte_for_byte(void)
+static void a_fragment_stores_ten_thousand_files_exactly(void)
 {
 	enum { N = STORE_FILES_MAX };
 	static char paths[N][24];
@@ -72,7 +72,7 @@ static void a_fragment_keeps_ten_thousand_files_byte_for_byte(void)
 	store_file_list_fini(&l);
 }
 
-static void a_fragment_is_added_whole_or_not_at_all(void)
+static void adding_a_fragment_is_atomic(void)
 {
 	static char a[] = "a", b[] = "b", data[] = "x";
 	struct store_file files[] = { { a, data, 1 }, { b, data, 1 }, { a, data, 1 } };
@@ -91,7 +91,7 @@ static void a_fragment_is_added_whole_or_not_at_all(void)
 	CHECK(store_fragment_add(st, &f, NULL, 0, &err) == -1 && err.code == ERR_CONFLICT);
 }
 
-static void fragments_are_listed_newest_first_and_go_with_their_project(void)
+static void fragments_are_listed_newest_first_and_removed_with_their_project(void)
 {
 	static char path[] = "a", data[] = "x";
 	struct store_file file = { path, data, 1 };
@@ -133,9 +133,9 @@ static void fragments_are_listed_newest_first_and_go_with_their_project(void)
 	CHECK(!store_snapshot_remove(st, "n1", &err));
 }
 
-/* ---- people -------------------------------------------------------------------------------- */
+/* ---- users --------------------------------------------------------------------------------- */
 
-static void a_user_is_made_once_and_then_changed(void)
+static void a_user_is_created_once_and_then_changed(void)
 {
 	struct store_user u = { .tenant = "t", .id = "u1", .name = "Ann", .created_at = 5 }, got;
 	struct store_user_list l;
@@ -207,7 +207,7 @@ static void a_key_is_found_by_its_hash_only(void)
 	CHECK(store_key_remove(st, "k1", &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
-static void usage_is_what_the_sessions_say(void)
+static void usage_is_the_sum_of_the_sessions(void)
 {
 	struct store_quota q = { .tenant = "t", .user = "u0", .sandboxes = 4, .cpu_ms = 9 }, got;
 	struct store_usage u;
@@ -231,14 +231,14 @@ static void usage_is_what_the_sessions_say(void)
 	CHECK(u.active == 4 && u.memory_bytes == 40);
 	CHECK(!store_quota_usage(st, NULL, NULL, 1 << 2, &u, &err));
 	CHECK(u.sessions == 60 && u.active == 12 && u.cpu_ms == 76);
-	CHECK(!store_quota_usage(st, "t", "nobody", 1, &u, &err) && u.sessions == 0 &&
+	CHECK(!store_quota_usage(st, "t", "nosuch", 1, &u, &err) && u.sessions == 0 &&
 	      u.active == 0);
 	CHECK(store_quota_usage(st, "t", "", 1, &u, &err) == -1 && err.code == ERR_INVALID);
 }
 
 /* ---- policies ------------------------------------------------------------------------------ */
 
-static void a_policy_is_its_tenants_and_can_be_changed(void)
+static void a_policy_belongs_to_a_tenant_and_can_be_changed(void)
 {
 	static char limits[] = "{\"pids\":9}", commands[] = "{\"allow\":[\"ls\"]}";
 	struct store_policy p = { .tenant = "t",
@@ -283,7 +283,7 @@ static void a_policy_is_its_tenants_and_can_be_changed(void)
 	CHECK(store_policy_add(st, &p, &err) == -1 && err.code == ERR_INVALID);
 }
 
-static void a_policy_stays_while_a_session_names_it(void)
+static void a_policy_cannot_be_removed_while_a_session_uses_it(void)
 {
 	struct store_policy p = { .tenant = "t", .name = "one" };
 	struct store_session s = session("s1"), got;
@@ -314,7 +314,7 @@ static void a_policy_stays_while_a_session_names_it(void)
 
 /* ---- environments -------------------------------------------------------------------------- */
 
-static void a_template_has_one_environment_the_latest(void)
+static void a_template_has_only_its_latest_environment(void)
 {
 	char first[] = "{\"a\":1}", second[] = "{\"a\":2}", none[] = "nonsense";
 	struct store_environment v = { .template = "host", .version = "1", .captured_at = 5 }, got;
@@ -345,17 +345,17 @@ static void a_template_has_one_environment_the_latest(void)
 
 static void run_contract_users(void)
 {
-	RUN(projects_are_seen_by_their_owner_and_team);
-	RUN(a_fragment_keeps_ten_thousand_files_byte_for_byte);
-	RUN(a_fragment_is_added_whole_or_not_at_all);
-	RUN(fragments_are_listed_newest_first_and_go_with_their_project);
-	RUN(a_user_is_made_once_and_then_changed);
+	RUN(projects_are_listed_for_their_owner_and_team);
+	RUN(a_fragment_stores_ten_thousand_files_exactly);
+	RUN(adding_a_fragment_is_atomic);
+	RUN(fragments_are_listed_newest_first_and_removed_with_their_project);
+	RUN(a_user_is_created_once_and_then_changed);
 	RUN(a_member_has_one_role);
 	RUN(a_key_is_found_by_its_hash_only);
-	RUN(usage_is_what_the_sessions_say);
-	RUN(a_policy_is_its_tenants_and_can_be_changed);
-	RUN(a_policy_stays_while_a_session_names_it);
-	RUN(a_template_has_one_environment_the_latest);
+	RUN(usage_is_the_sum_of_the_sessions);
+	RUN(a_policy_belongs_to_a_tenant_and_can_be_changed);
+	RUN(a_policy_cannot_be_removed_while_a_session_uses_it);
+	RUN(a_template_has_only_its_latest_environment);
 }
 
 #endif

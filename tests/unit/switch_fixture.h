@@ -83,7 +83,7 @@ static inline size_t count_sessions(void)
 	return n;
 }
 
-static inline bool leads(const char *kind, const char *name, const char *session)
+static inline bool refers_to(const char *kind, const char *name, const char *session)
 {
 	struct session_ref ref = { .kind = kind, .key = name };
 	struct store_session s;
@@ -93,7 +93,7 @@ static inline bool leads(const char *kind, const char *name, const char *session
 		return *session == '\0';
 	same = strcmp(s.id, session) == 0;
 	if (!same)
-		printf("# %s %s leads to %s\n", kind, name, s.id);
+		printf("# %s %s refers to %s\n", kind, name, s.id);
 	store_session_fini(&s);
 	return same;
 }

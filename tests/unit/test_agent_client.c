@@ -44,9 +44,9 @@ static int ask(enum agent_type type, struct seen *s)
 	return agent_send(agent, type, NULL, 0, NULL, 0, on_answer, s, &err);
 }
 
-/* What lodge-init says. */
-static void say_with(uint32_t type, uint32_t req, const void *body, size_t len, const int *fds,
-		     size_t nfds)
+/* Sends a message as lodge-init. */
+static void send_with_fds(uint32_t type, uint32_t req, const void *body, size_t len, const int *fds,
+			  size_t nfds)
 {
 	struct agent_hdr h = { .type = type, .req = req, .len = (uint32_t)len };
 	struct iovec iov[2] = { { &h, sizeof(h) }, { NULL, len } };
@@ -55,9 +55,9 @@ static void say_with(uint32_t type, uint32_t req, const void *body, size_t len, 
 	fd_message_sendv(init_end, iov, 2, fds, nfds);
 }
 
-static void say(uint32_t type, uint32_t req, const void *body, size_t len, int fd)
+static void send_message(uint32_t type, uint32_t req, const void *body, size_t len, int fd)
 {
-	say_with(type, req, body, len, &fd, fd >= 0 ? 1 : 0);
+	send_with_fds(type, req, body, len, &fd, fd >= 0 ? 1 : 0);
 }
 
 static bool connection_is_over(void)
@@ -67,7 +67,7 @@ static bool connection_is_over(void)
 	return agent_dispatch(agent, &err) < 0 && agent_is_closed(agent);
 }
 
-static void answers_find_their_requests(void)
+static void answers_are_matched_to_requests(void)
 {
 	struct agent_hello h = { .version = AGENT_VERSION };
 	struct seen a = { 0 }, b = { 0 };
@@ -75,8 +75,8 @@ static void answers_find_their_requests(void)
 
 	begin();
 	CHECK(ask(AGENT_HELLO, &a) == 0 && ask(AGENT_HELLO, &b) == 0);
-	say(AGENT_OK, 2, NULL, 0, -1);
-	say(AGENT_HELLOR, 1, &h, sizeof(h), -1);
+	send_message(AGENT_OK, 2, NULL, 0, -1);
+	send_message(AGENT_HELLOR, 1, &h, sizeof(h), -1);
 	CHECK(agent_dispatch(agent, &err) == 0);
 	CHECK(a.calls == 1 && a.type == AGENT_HELLOR);
 	CHECK(b.calls == 1 && b.type == AGENT_OK);
@@ -84,7 +84,7 @@ static void answers_find_their_requests(void)
 	CHECK(a.calls == 1 && b.calls == 1);
 }
 
-static void a_refusal_is_an_error_with_its_sentence(void)
+static void a_refusal_is_an_error_with_its_message(void)
 {
 	struct {
 		struct agent_error e;
@@ -95,10 +95,10 @@ static void a_refusal_is_an_error_with_its_sentence(void)
 
 	begin();
 	ask(AGENT_HELLO, &s);
-	say(AGENT_ERROR, 1, &m, sizeof(m.e) + strlen(m.text) + 1, -1);
+	send_message(AGENT_ERROR, 1, &m, sizeof(m.e) + strlen(m.text) + 1, -1);
 	CHECK(agent_dispatch(agent, &err) == 0);
 	CHECK(s.calls == 1 && s.err.code == ERR_NOT_FOUND && s.err.sys == 2);
-	CHECK_STR(s.err.msg, "no?[31m such"); /* nothing a terminal would obey */
+	CHECK_STR(s.err.msg, "no?[31m such"); /* control characters are removed */
 	finish();
 }
 
@@ -110,13 +110,13 @@ static void an_impossible_code_is_internal(void)
 
 	begin();
 	ask(AGENT_HELLO, &s);
-	say(AGENT_ERROR, 1, &e, sizeof(e), -1);
+	send_message(AGENT_ERROR, 1, &e, sizeof(e), -1);
 	CHECK(agent_dispatch(agent, &err) == 0);
 	CHECK(s.err.code == ERR_INTERNAL && s.err.sys == 0);
 	finish();
 }
 
-static void nonsense_ends_the_connection_and_everybody_hears_of_it(void)
+static void a_malformed_message_ends_the_connection_and_all_requests(void)
 {
 	struct seen s = { 0 }, e = { 0 };
 	struct err err;
@@ -124,7 +124,7 @@ static void nonsense_ends_the_connection_and_everybody_hears_of_it(void)
 	begin();
 	ask(AGENT_HELLO, &s);
 	agent_listen(agent, 7, on_event, &e, &err);
-	say(9999, 1, NULL, 0, -1);
+	send_message(9999, 1, NULL, 0, -1);
 	CHECK(connection_is_over());
 	CHECK(s.calls == 1 && s.err.code == ERR_UNAVAILABLE);
 	CHECK(e.calls == 1 && e.err.code == ERR_UNAVAILABLE);
@@ -133,52 +133,52 @@ static void nonsense_ends_the_connection_and_everybody_hears_of_it(void)
 	CHECK(s.calls == 1 && e.calls == 1);
 }
 
-static void an_answer_nobody_asked_for_ends_it(void)
+static void an_unknown_answer_ends_the_connection(void)
 {
 	begin();
-	say(AGENT_OK, 5, NULL, 0, -1);
+	send_message(AGENT_OK, 5, NULL, 0, -1);
 	CHECK(connection_is_over());
 	finish();
 }
 
-static void a_second_answer_ends_it(void)
+static void a_second_answer_ends_the_connection(void)
 {
 	struct seen s = { 0 };
 
 	begin();
 	ask(AGENT_HELLO, &s);
-	say(AGENT_OK, 1, NULL, 0, -1);
-	say(AGENT_OK, 1, NULL, 0, -1);
+	send_message(AGENT_OK, 1, NULL, 0, -1);
+	send_message(AGENT_OK, 1, NULL, 0, -1);
 	CHECK(connection_is_over());
 	CHECK(s.calls == 1);
 	finish();
 }
 
-static void a_request_of_ours_sent_back_ends_it(void)
+static void a_request_from_lodge_init_ends_the_connection(void)
 {
 	struct seen s = { 0 };
 
 	begin();
 	ask(AGENT_HELLO, &s);
-	say(AGENT_HELLO, 1, NULL, 0, -1);
+	send_message(AGENT_HELLO, 1, NULL, 0, -1);
 	CHECK(connection_is_over());
 	finish();
 }
 
-static void an_answer_without_request_number_ends_it(void)
+static void an_answer_without_request_number_ends_the_connection(void)
 {
 	begin();
-	say(AGENT_OK, 0, NULL, 0, -1);
+	send_message(AGENT_OK, 0, NULL, 0, -1);
 	CHECK(connection_is_over());
 	finish();
 }
 
-static void an_oversized_message_ends_it(void)
+static void an_oversized_message_ends_the_connection(void)
 {
 	static char big[64 * 1024];
 
 	begin();
-	say(AGENT_PROC, 1, big, sizeof(big), -1);
+	send_message(AGENT_PROC, 1, big, sizeof(big), -1);
 	CHECK(connection_is_over());
 	finish();
 }
@@ -191,7 +191,7 @@ static bool fd_is_accepted(int fd)
 
 	begin();
 	ask(AGENT_HELLO, &s);
-	say(AGENT_FD, 1, &t, sizeof(t), fd);
+	send_message(AGENT_FD, 1, &t, sizeof(t), fd);
 	ok = !connection_is_over() && s.fd >= 0;
 	if (s.fd >= 0)
 		close(s.fd);
@@ -200,7 +200,7 @@ static bool fd_is_accepted(int fd)
 	return ok;
 }
 
-static void only_files_and_directories_are_taken(void)
+static void only_files_and_directories_are_accepted(void)
 {
 	int p[2], sv[2];
 
@@ -226,7 +226,7 @@ static int make_log(off_t size, int seals)
 	return fd;
 }
 
-/* Whether a LOGR with these descriptors is believed; they are closed. */
+/* Whether a LOGR with these descriptors is accepted; they are closed. */
 static bool logs_are_accepted(uint64_t log_bytes, uint32_t flags, int a, int b)
 {
 	struct agent_logs l = { .proc = { .exec = 1,
@@ -243,7 +243,7 @@ static bool logs_are_accepted(uint64_t log_bytes, uint32_t flags, int a, int b)
 
 	begin();
 	ok = agent_send(agent, AGENT_LOGS, &part, 1, NULL, 0, on_answer, &s, &err) == 0;
-	say_with(AGENT_LOGR, 1, &l, sizeof(l), fds, (size_t)(a >= 0) + (size_t)(b >= 0));
+	send_with_fds(AGENT_LOGR, 1, &l, sizeof(l), fds, (size_t)(a >= 0) + (size_t)(b >= 0));
 	ok = ok && !connection_is_over() && s.type == AGENT_LOGR && s.fd >= 0;
 	if (s.fd >= 0)
 		close(s.fd);
@@ -261,7 +261,7 @@ static int good_log(void)
 	return make_log(AGENT_LOG_HEAD + RING, sealed);
 }
 
-static void logs_are_sealed_files_of_their_size(void)
+static void logs_must_be_sealed_files_of_their_size(void)
 {
 	const off_t size = AGENT_LOG_HEAD + RING;
 
@@ -276,7 +276,7 @@ static void logs_are_sealed_files_of_their_size(void)
 	CHECK(!logs_are_accepted(RING, 0, make_log(size, F_SEAL_GROW | F_SEAL_SHRINK), good_log()));
 }
 
-static void logs_are_all_there_or_none(void)
+static void logs_must_be_complete(void)
 {
 	CHECK(!logs_are_accepted(RING, 0, good_log(), -1));
 	CHECK(!logs_are_accepted(RING, 0, -1, -1));
@@ -285,13 +285,14 @@ static void logs_are_all_there_or_none(void)
 	CHECK(!logs_are_accepted(RING - 1, 0, good_log(), good_log()));
 }
 
-static void what_is_no_log_is_refused(void)
+static void other_files_are_refused_as_logs(void)
 {
 	char path[TMP_NAME_SIZE];
 	int p[2], sv[2], file = mkostemp(tmp_name(path, "lodge-log"), O_CLOEXEC);
 
 	CHECK(file >= 0 && unlink(path) == 0 && ftruncate(file, AGENT_LOG_HEAD + RING) == 0);
-	CHECK(!logs_are_accepted(RING, AGENT_MERGE, file, -1)); /* may be cut while it is read */
+	CHECK(!logs_are_accepted(RING, AGENT_MERGE, file,
+				 -1)); /* it could be truncated while it is read */
 	CHECK(pipe(p) == 0 && !logs_are_accepted(RING, AGENT_MERGE, p[0], -1));
 	close(p[1]);
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sv) == 0 &&
@@ -302,7 +303,7 @@ static void what_is_no_log_is_refused(void)
 	CHECK(!logs_are_accepted(RING, AGENT_MERGE, memfd_create("log", MFD_CLOEXEC), -1));
 }
 
-static void descriptors_nobody_takes_are_closed(void)
+static void unused_descriptors_are_closed(void)
 {
 	struct agent_token t = { 1 };
 	struct seen s = { .fd = -1 };
@@ -312,7 +313,7 @@ static void descriptors_nobody_takes_are_closed(void)
 	begin();
 	ask(AGENT_HELLO, &s);
 	agent_cancel(agent, &s);
-	say(AGENT_FD, 1, &t, sizeof(t), fd);
+	send_message(AGENT_FD, 1, &t, sizeof(t), fd);
 	CHECK(agent_dispatch(agent, &err) == 0 && s.calls == 0);
 	finish();
 	close(fd);
@@ -322,7 +323,7 @@ static void descriptors_nobody_takes_are_closed(void)
 	close(after);
 }
 
-/* ---- the table of commands ------------------------------------------------------------------- */
+/* ---- the list of commands -------------------------------------------------------------------- */
 
 struct walk {
 	uint64_t sum;
@@ -337,49 +338,49 @@ static int add_one(void *arg, const struct agent_proc *p)
 	return --w->stop_after == 0 ? 7 : 0;
 }
 
-static void say_procs(int n)
+static void send_procs(int n)
 {
 	for (int i = 1; i <= n; i++) {
 		struct agent_proc p = { .exec = (uint64_t)i,
 					.state = AGENT_RUNNING,
 					.exit.exec = (uint64_t)i };
 
-		say(AGENT_PROC, 1, &p, sizeof(p), -1);
+		send_message(AGENT_PROC, 1, &p, sizeof(p), -1);
 	}
 }
 
-static void a_list_is_walked_after_its_end(void)
+static void a_list_is_delivered_when_complete(void)
 {
 	struct walk w = { 0 };
 	struct err err;
 
 	begin();
-	say_procs(3);
-	say(AGENT_OK, 1, NULL, 0, -1);
+	send_procs(3);
+	send_message(AGENT_OK, 1, NULL, 0, -1);
 	CHECK(agent_list(agent, add_one, &w, &err) == 0 && w.sum == 6);
 	finish();
 	w = (struct walk){ .stop_after = 2 };
 	begin();
-	say_procs(3);
-	say(AGENT_OK, 1, NULL, 0, -1);
+	send_procs(3);
+	send_message(AGENT_OK, 1, NULL, 0, -1);
 	CHECK(agent_list(agent, add_one, &w, &err) == 7 && w.sum == 3);
 	finish();
 }
 
-static void a_list_that_breaks_off_is_no_list(void)
+static void an_incomplete_list_is_discarded(void)
 {
 	struct walk w = { 0 };
 	struct err err;
 
 	begin();
-	say_procs(3);
+	send_procs(3);
 	shutdown(init_end, SHUT_RDWR);
 	CHECK(agent_list(agent, add_one, &w, &err) == -1 && w.sum == 0);
 	CHECK(err.code == ERR_UNAVAILABLE);
 	finish();
 }
 
-static void a_list_has_an_end(void)
+static void too_long_a_list_ends_the_connection(void)
 {
 	struct walk w = { 0 };
 	struct err err;
@@ -387,33 +388,33 @@ static void a_list_has_an_end(void)
 	begin();
 	CHECK(fcntl(init_end, F_SETFL, O_NONBLOCK) == 0);
 	setsockopt(init_end, SOL_SOCKET, SO_SNDBUFFORCE, &(int){ 1 << 20 }, sizeof(int));
-	say_procs(AGENT_EXECS_MAX + 1); /* and never an OK */
+	send_procs(AGENT_EXECS_MAX + 1); /* and never an OK */
 	CHECK(agent_list(agent, add_one, &w, &err) == -1 && w.sum == 0);
 	CHECK(err.code == ERR_UNAVAILABLE || err.code == ERR_TIMEOUT);
 	finish();
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- request numbers ------------------------------------------------------------------------- */
 
-static void numbers_of_side_connections_are_apart(void)
+static void side_connections_have_their_own_numbers(void)
 {
 	struct agent_hello h = { .version = AGENT_VERSION, .last_exec = 41 };
 	struct err err;
 
 	begin();
 	CHECK(agent_next_exec(agent) == 1);
-	say(AGENT_HELLOR, 1, &h, sizeof(h), -1);
+	send_message(AGENT_HELLOR, 1, &h, sizeof(h), -1);
 	CHECK(agent_hello(agent, NULL, &err) == 0 && agent_next_exec(agent) == 42);
-	agent_number_from(agent, 7); /* never back */
+	agent_number_from(agent, 7); /* numbers never decrease */
 	CHECK(agent_next_exec(agent) == 43);
 	agent_number_from(agent, agent_side_base(5));
 	CHECK(agent_next_exec(agent) == 6 * AGENT_SIDE_EXEC + 1);
-	say(AGENT_HELLOR, 2, &h, sizeof(h), -1);
+	send_message(AGENT_HELLOR, 2, &h, sizeof(h), -1);
 	CHECK(agent_hello(agent, NULL, &err) == 0);
 	CHECK(agent_next_exec(agent) == 6 * AGENT_SIDE_EXEC + 2);
 	CHECK(agent_side_base(0) == AGENT_SIDE_EXEC && agent_side_base(UINT32_MAX) < INT64_MAX);
 	h.last_exec = UINT64_MAX; /* would make the next one 0 */
-	say(AGENT_HELLOR, 3, &h, sizeof(h), -1);
+	send_message(AGENT_HELLOR, 3, &h, sizeof(h), -1);
 	CHECK(agent_hello(agent, NULL, &err) == -1 && agent_is_closed(agent));
 	finish();
 }
@@ -432,14 +433,14 @@ static void one_handle_per_command(void)
 	CHECK(a.calls == 0 && b.calls == 1);
 }
 
-static void a_descriptor_where_none_belongs_ends_it(void)
+static void an_unexpected_descriptor_ends_the_connection(void)
 {
 	struct seen s = { 0 };
 	int fd = open("/", O_RDONLY);
 
 	begin();
 	ask(AGENT_HELLO, &s);
-	say(AGENT_OK, 1, NULL, 0, fd);
+	send_message(AGENT_OK, 1, NULL, 0, fd);
 	CHECK(connection_is_over());
 	finish();
 	close(fd);
@@ -454,20 +455,21 @@ static void events_go_to_their_listener_only(void)
 	begin();
 	agent_listen(agent, 3, on_event, &three, &err);
 	agent_listen(agent, 4, on_event, &four, &err);
-	say(AGENT_OUTPUT, 0, &p, sizeof(p), -1);
+	send_message(AGENT_OUTPUT, 0, &p, sizeof(p), -1);
 	p.exec = 99;
-	say(AGENT_OUTPUT, 0, &p, sizeof(p), -1); /* given up meanwhile: not an error */
+	send_message(AGENT_OUTPUT, 0, &p, sizeof(p),
+		     -1); /* the listener is gone meanwhile: not an error */
 	CHECK(agent_dispatch(agent, &err) == 0);
 	CHECK(three.calls == 1 && four.calls == 0);
 	agent_unlisten(agent, 3);
 	p.exec = 3;
-	say(AGENT_OUTPUT, 0, &p, sizeof(p), -1);
+	send_message(AGENT_OUTPUT, 0, &p, sizeof(p), -1);
 	CHECK(agent_dispatch(agent, &err) == 0 && three.calls == 1);
 	finish();
 	CHECK(three.calls == 1 && four.calls == 1);
 }
 
-static void a_cancelled_request_is_answered_into_the_void(void)
+static void the_answer_of_a_cancelled_request_is_dropped(void)
 {
 	struct seen s = { 0 };
 	struct err err;
@@ -475,13 +477,13 @@ static void a_cancelled_request_is_answered_into_the_void(void)
 	begin();
 	ask(AGENT_HELLO, &s);
 	agent_cancel(agent, &s);
-	say(AGENT_OK, 1, NULL, 0, -1);
+	send_message(AGENT_OK, 1, NULL, 0, -1);
 	CHECK(agent_dispatch(agent, &err) == 0 && s.calls == 0);
 	finish();
 	CHECK(s.calls == 0);
 }
 
-static void the_end_of_the_peer_is_told(void)
+static void the_end_of_the_peer_is_reported(void)
 {
 	struct seen s = { 0 };
 	struct err err;
@@ -494,7 +496,7 @@ static void the_end_of_the_peer_is_told(void)
 	finish();
 }
 
-static void too_long_a_request_is_refused_here(void)
+static void too_long_a_request_is_not_sent(void)
 {
 	static char data[AGENT_MSG_MAX];
 	struct agent_part part = { data, sizeof(data) };
@@ -508,29 +510,29 @@ static void too_long_a_request_is_refused_here(void)
 
 int main(void)
 {
-	RUN(answers_find_their_requests);
-	RUN(a_refusal_is_an_error_with_its_sentence);
+	RUN(answers_are_matched_to_requests);
+	RUN(a_refusal_is_an_error_with_its_message);
 	RUN(an_impossible_code_is_internal);
-	RUN(nonsense_ends_the_connection_and_everybody_hears_of_it);
-	RUN(an_answer_nobody_asked_for_ends_it);
-	RUN(a_second_answer_ends_it);
-	RUN(a_request_of_ours_sent_back_ends_it);
-	RUN(an_answer_without_request_number_ends_it);
-	RUN(an_oversized_message_ends_it);
-	RUN(only_files_and_directories_are_taken);
-	RUN(a_descriptor_where_none_belongs_ends_it);
-	RUN(logs_are_sealed_files_of_their_size);
-	RUN(logs_are_all_there_or_none);
-	RUN(what_is_no_log_is_refused);
-	RUN(descriptors_nobody_takes_are_closed);
-	RUN(a_list_is_walked_after_its_end);
-	RUN(a_list_that_breaks_off_is_no_list);
-	RUN(a_list_has_an_end);
-	RUN(numbers_of_side_connections_are_apart);
+	RUN(a_malformed_message_ends_the_connection_and_all_requests);
+	RUN(an_unknown_answer_ends_the_connection);
+	RUN(a_second_answer_ends_the_connection);
+	RUN(a_request_from_lodge_init_ends_the_connection);
+	RUN(an_answer_without_request_number_ends_the_connection);
+	RUN(an_oversized_message_ends_the_connection);
+	RUN(only_files_and_directories_are_accepted);
+	RUN(an_unexpected_descriptor_ends_the_connection);
+	RUN(logs_must_be_sealed_files_of_their_size);
+	RUN(logs_must_be_complete);
+	RUN(other_files_are_refused_as_logs);
+	RUN(unused_descriptors_are_closed);
+	RUN(a_list_is_delivered_when_complete);
+	RUN(an_incomplete_list_is_discarded);
+	RUN(too_long_a_list_ends_the_connection);
+	RUN(side_connections_have_their_own_numbers);
 	RUN(one_handle_per_command);
 	RUN(events_go_to_their_listener_only);
-	RUN(a_cancelled_request_is_answered_into_the_void);
-	RUN(the_end_of_the_peer_is_told);
-	RUN(too_long_a_request_is_refused_here);
+	RUN(the_answer_of_a_cancelled_request_is_dropped);
+	RUN(the_end_of_the_peer_is_reported);
+	RUN(too_long_a_request_is_not_sent);
 	return tap_done();
 }

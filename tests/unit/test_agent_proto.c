@@ -71,7 +71,7 @@ static void descriptors_are_counted(void)
 	CHECK(!judge(AGENT_FD, &(struct agent_token){ 1 }, sizeof(struct agent_token), 1, false));
 }
 
-static void strings_are_counted_and_ended(void)
+static void strings_are_counted_and_terminated(void)
 {
 	struct agent_exec m = { .exec = 1, .argc = 2, .envc = 1, .log_bytes = 4096 };
 	size_t n = with_strings(&m, sizeof(m), "a\0b\0K=V\0/\0u", 12);
@@ -125,7 +125,7 @@ static void values_out_of_range_are_refused(void)
 	CHECK(judge(AGENT_STAT, buf, with_strings(&f, sizeof(f), "\0p", 3), 0, true));
 }
 
-static void a_list_of_what_may_be_executed_is_one_string_more(void)
+static void a_list_of_programs_is_one_more_string(void)
 {
 	struct agent_exec m = { .exec = 1, .argc = 1, .log_bytes = 4096, .flags = AGENT_LANDLOCK };
 
@@ -140,7 +140,7 @@ static void a_list_of_what_may_be_executed_is_one_string_more(void)
 	CHECK(judge(AGENT_SPARE_SHELL, buf, with_strings(&m, sizeof(m), "\0\0ls", 5), 0, true));
 }
 
-static void input_says_its_own_length(void)
+static void input_has_a_length_field(void)
 {
 	struct agent_stdin m = { .exec = 1, .len = 3 };
 
@@ -150,7 +150,7 @@ static void input_says_its_own_length(void)
 	CHECK(judge(AGENT_STDIN, buf, sizeof(m) + m.len, 0, true));
 }
 
-static void answers_are_judged_as_well(void)
+static void answers_are_validated_too(void)
 {
 	struct agent_error e = { 1, 2 };
 	struct agent_stat st = { .target_len = 2 };
@@ -177,7 +177,7 @@ static struct agent_logs good_logs(void)
 	};
 }
 
-static void logs_come_in_the_right_number(void)
+static void the_number_of_logs_is_checked(void)
 {
 	struct agent_logs l = good_logs();
 
@@ -192,7 +192,7 @@ static void logs_come_in_the_right_number(void)
 	CHECK(!judge_logs(&l, 0));
 }
 
-static void logs_say_nothing_impossible(void)
+static void impossible_values_in_logs_are_refused(void)
 {
 	struct agent_logs l = good_logs();
 
@@ -210,14 +210,14 @@ static void logs_say_nothing_impossible(void)
 	CHECK(judge_logs(&l, 2));
 	l = good_logs();
 	l.proc.flags = AGENT_MERGE;
-	l.proc.exit.at.err_end = 1; /* of a stream it does not have */
+	l.proc.exit.at.err_end = 1; /* a stream it does not have */
 	CHECK(judge_logs(&l, 1));
 	l = good_logs();
 	l.proc.exit.exec = 4;
 	CHECK(judge_logs(&l, 2));
 }
 
-static void records_have_a_state_and_a_possible_end(void)
+static void records_have_a_valid_state_and_result(void)
 {
 	struct agent_proc p = { .exec = 1, .state = AGENT_EXITED, .exit.exec = 1 };
 	const int bad[][2] = { { -1, 0 }, { 0, 9 }, { 256, 0 }, { -1, 65 }, { -2, 9 } };
@@ -228,7 +228,7 @@ static void records_have_a_state_and_a_possible_end(void)
 		p.exit.signal = bad[i][1];
 		CHECK(judge(AGENT_PROC, &p, sizeof(p), 0, false));
 	}
-	p.state = AGENT_RUNNING; /* not ended: nobody looks at it */
+	p.state = AGENT_RUNNING; /* still running: the result is not checked */
 	CHECK(!judge(AGENT_PROC, &p, sizeof(p), 0, false));
 	p.state = 3;
 	CHECK(judge(AGENT_PROC, &p, sizeof(p), 0, false));
@@ -237,7 +237,7 @@ static void records_have_a_state_and_a_possible_end(void)
 	CHECK(judge(AGENT_PROC, &p, sizeof(p), 0, false));
 }
 
-static void side_numbers_are_not_the_last_one(void)
+static void numbers_of_side_connections_do_not_count_as_last(void)
 {
 	struct agent_hello h = { AGENT_VERSION, 0, AGENT_SIDE_EXEC - 1 };
 
@@ -267,15 +267,15 @@ int main(void)
 	RUN(directions_are_not_mixed);
 	RUN(lengths_must_fit);
 	RUN(descriptors_are_counted);
-	RUN(strings_are_counted_and_ended);
+	RUN(strings_are_counted_and_terminated);
 	RUN(values_out_of_range_are_refused);
-	RUN(a_list_of_what_may_be_executed_is_one_string_more);
-	RUN(input_says_its_own_length);
-	RUN(answers_are_judged_as_well);
-	RUN(logs_come_in_the_right_number);
-	RUN(logs_say_nothing_impossible);
-	RUN(records_have_a_state_and_a_possible_end);
-	RUN(side_numbers_are_not_the_last_one);
+	RUN(a_list_of_programs_is_one_more_string);
+	RUN(input_has_a_length_field);
+	RUN(answers_are_validated_too);
+	RUN(the_number_of_logs_is_checked);
+	RUN(impossible_values_in_logs_are_refused);
+	RUN(records_have_a_valid_state_and_result);
+	RUN(numbers_of_side_connections_do_not_count_as_last);
 	RUN(strings_are_found_by_number);
 	return tap_done();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's end of lodge-init's socket while nobody reads at the other. */
+/* The engine's end of lodge-init's socket while the other end is not read. */
 #include "agent_pair.h"
 #include "base/fd_message.h"
 #include "sandbox/agent_client.h"
@@ -32,7 +32,7 @@ static void a_full_socket_queues_and_keeps_the_order(void)
 	finish();
 }
 
-static void a_peer_that_takes_nothing_is_bounded(void)
+static void the_queue_for_a_stalled_peer_is_bounded(void)
 {
 	static char data[AGENT_DATA_MAX];
 	struct agent_stdin m = { .exec = 1, .len = sizeof(data) };
@@ -46,7 +46,7 @@ static void a_peer_that_takes_nothing_is_bounded(void)
 	finish();
 }
 
-/* Until nothing more is taken. */
+/* Sends until nothing more is accepted. */
 static void fill(void)
 {
 	static char data[AGENT_DATA_MAX];
@@ -57,7 +57,7 @@ static void fill(void)
 		;
 }
 
-static int tell(enum agent_type type, uint64_t exec, uint64_t out)
+static int send_consumed(enum agent_type type, uint64_t exec, uint64_t out)
 {
 	struct agent_offsets o = { exec, out, 0 };
 	struct agent_part part = { &o,
@@ -66,8 +66,8 @@ static int tell(enum agent_type type, uint64_t exec, uint64_t out)
 	return agent_send(agent, type, &part, 1, NULL, 0, NULL, NULL, &err);
 }
 
-/* The next message about this command, everything before it thrown away. */
-static uint32_t hear(uint64_t exec, struct agent_offsets *ret)
+/* The next message about this command; earlier ones are discarded. */
+static uint32_t next_message(uint64_t exec, struct agent_offsets *ret)
 {
 	static char got[AGENT_MSG_MAX];
 	struct agent_hdr h;
@@ -85,44 +85,45 @@ static uint32_t hear(uint64_t exec, struct agent_offsets *ret)
 	return 0;
 }
 
-static void a_reader_can_always_let_go(void)
+static void a_reader_can_always_detach(void)
 {
 	struct agent_offsets o;
 
 	begin();
 	fill();
-	for (uint64_t i = 0; i < 10000; i++) /* only the last one waits */
-		CHECK(tell(AGENT_CONSUMED, 7, i) == 0);
+	for (uint64_t i = 0; i < 10000; i++) /* only the last one is queued */
+		CHECK(send_consumed(AGENT_CONSUMED, 7, i) == 0);
 	for (uint64_t exec = 100; exec < 100 + AGENT_EXECS_MAX; exec++)
-		CHECK(tell(AGENT_CONSUMED, exec, 5) == 0 && tell(AGENT_DETACH, exec, 0) == 0);
-	CHECK(tell(AGENT_FORGET, 8, 0) == 0);
-	CHECK(hear(7, &o) == AGENT_CONSUMED && o.out == 9999);
-	CHECK(hear(100, &o) == AGENT_CONSUMED && o.out == 5);
-	CHECK(hear(100, &o) == AGENT_DETACH);
-	CHECK(hear(100 + AGENT_EXECS_MAX - 1, &o) == AGENT_CONSUMED);
-	CHECK(hear(8, &o) == AGENT_FORGET);
+		CHECK(send_consumed(AGENT_CONSUMED, exec, 5) == 0 &&
+		      send_consumed(AGENT_DETACH, exec, 0) == 0);
+	CHECK(send_consumed(AGENT_FORGET, 8, 0) == 0);
+	CHECK(next_message(7, &o) == AGENT_CONSUMED && o.out == 9999);
+	CHECK(next_message(100, &o) == AGENT_CONSUMED && o.out == 5);
+	CHECK(next_message(100, &o) == AGENT_DETACH);
+	CHECK(next_message(100 + AGENT_EXECS_MAX - 1, &o) == AGENT_CONSUMED);
+	CHECK(next_message(8, &o) == AGENT_FORGET);
 	finish();
 }
 
-static void letting_go_keeps_its_place(void)
+static void a_detach_keeps_its_place_in_the_queue(void)
 {
 	struct agent_offsets o;
 
 	begin();
 	fill();
-	CHECK(tell(AGENT_CONSUMED, 7, 1) == 0 && tell(AGENT_DETACH, 7, 0) == 0);
-	CHECK(tell(AGENT_CONSUMED, 7, 2) == 0); /* of whoever attached after that */
-	CHECK(hear(7, &o) == AGENT_CONSUMED && o.out == 1);
-	CHECK(hear(7, &o) == AGENT_DETACH);
-	CHECK(hear(7, &o) == AGENT_CONSUMED && o.out == 2);
+	CHECK(send_consumed(AGENT_CONSUMED, 7, 1) == 0 && send_consumed(AGENT_DETACH, 7, 0) == 0);
+	CHECK(send_consumed(AGENT_CONSUMED, 7, 2) == 0); /* of a reader that attached after that */
+	CHECK(next_message(7, &o) == AGENT_CONSUMED && o.out == 1);
+	CHECK(next_message(7, &o) == AGENT_DETACH);
+	CHECK(next_message(7, &o) == AGENT_CONSUMED && o.out == 2);
 	finish();
 }
 
 int main(void)
 {
 	RUN(a_full_socket_queues_and_keeps_the_order);
-	RUN(a_peer_that_takes_nothing_is_bounded);
-	RUN(a_reader_can_always_let_go);
-	RUN(letting_go_keeps_its_place);
+	RUN(the_queue_for_a_stalled_peer_is_bounded);
+	RUN(a_reader_can_always_detach);
+	RUN(a_detach_keeps_its_place_in_the_queue);
 	return tap_done();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys: in the head of a request, as records, and how often they may be used. */
+/* API keys: in the head of a request, as records, and their rate limits. */
 #include "session_engine.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static bool refuses(const char *authorization, const char *x_api_key, unsigned s
 	       api_status(&err) == status;
 }
 
-static void one_key_is_picked(void)
+static void one_key_is_accepted(void)
 {
 	CHECK(picks("Bearer lk_0123456789", NULL, "lk_0123456789"));
 	CHECK(picks("bearer lk_0123456789", NULL, "lk_0123456789"));
@@ -94,19 +94,19 @@ static int enter_with(struct auth *a, const char *text, struct auth_pass *p)
 	return auth_enter(a, text, "unix", p, &err);
 }
 
-static void a_key_opens_until_it_is_removed(void)
+static void a_key_works_until_it_is_removed(void)
 {
 	auto_call(auth_free) struct auth *a = NULL;
 	struct auth_pass p = { 0 };
 
 	EMPTY_ENGINE();
-	CHECK(auth_new(&(struct auth_opts){ .engine = engine }, &a, &err) == 0);
+	CHECK(auth_new(&(struct api_opts){ .engine = engine }, &a, &err) == 0);
 	CHECK(enter_with(a, "lk_nobody_has_it", &p) == -1 && api_status(&err) == 401);
 	CHECK(make("lk_first_key", "tenant", 0));
 	CHECK(enter_with(a, "lk_first_key", &p) == 0 && p.scope == API_TENANT);
 	CHECK_STR(p.key.tenant, "acme");
 	auth_leave(&p);
-	auth_leave(&p); /* twice is once */
+	auth_leave(&p); /* a second call does nothing */
 	CHECK(enter_with(a, "lk_first_kez", &p) == -1 && err.sys == EKEYREJECTED);
 	CHECK(api_key_remove(engine, "test", &made, &err) == 0);
 	auth_forget(a, made.id);
@@ -119,7 +119,7 @@ static void a_key_expires(void)
 	struct auth_pass p = { 0 };
 
 	EMPTY_ENGINE();
-	CHECK(auth_new(&(struct auth_opts){ .engine = engine }, &a, &err) == 0);
+	CHECK(auth_new(&(struct api_opts){ .engine = engine }, &a, &err) == 0);
 	CHECK(make("lk_for_a_minute", "session", the_time + MINUTE));
 	CHECK(enter_with(a, "lk_for_a_minute", &p) == 0);
 	auth_leave(&p);
@@ -129,11 +129,11 @@ static void a_key_expires(void)
 	CHECK(enter_with(a, "lk_for_nothing", &p) == -1 && api_status(&err) == 403);
 }
 
-static void a_key_may_not_ask_too_often(void)
+static void a_key_has_a_rate_limit(void)
 {
 	auto_call(auth_free) struct auth *a = NULL;
 	struct auth_pass p[3] = { 0 };
-	struct auth_opts o = { .concurrent = 2 };
+	struct api_opts o = { .concurrent = 2 };
 
 	EMPTY_ENGINE();
 	o.engine = engine;
@@ -150,7 +150,7 @@ static void a_key_may_not_ask_too_often(void)
 static void a_burst_is_used_up(void)
 {
 	auto_call(auth_free) struct auth *a = NULL;
-	struct auth_opts o = { .rate = 1, .burst = 3 };
+	struct api_opts o = { .rate = 1, .burst = 3 };
 	struct auth_pass p = { 0 };
 	unsigned n = 0;
 
@@ -162,7 +162,7 @@ static void a_burst_is_used_up(void)
 	CHECK(n >= 3 && n < 1000 && err.sys == EUSERS);
 }
 
-static void what_becomes_of_keys_is_written_down(void)
+static void changes_of_keys_are_recorded_as_events(void)
 {
 	struct store_event_list l = { 0 };
 	bool right;
@@ -182,15 +182,15 @@ static void what_becomes_of_keys_is_written_down(void)
 int main(void)
 {
 	make_home();
-	RUN(one_key_is_picked);
+	RUN(one_key_is_accepted);
 	RUN(anything_else_is_refused);
 	RUN(scopes_are_few);
 	RUN(keys_are_random_and_hashed);
-	RUN(a_key_opens_until_it_is_removed);
+	RUN(a_key_works_until_it_is_removed);
 	RUN(a_key_expires);
-	RUN(a_key_may_not_ask_too_often);
+	RUN(a_key_has_a_rate_limit);
 	RUN(a_burst_is_used_up);
-	RUN(what_becomes_of_keys_is_written_down);
+	RUN(changes_of_keys_are_recorded_as_events);
 	remove_home();
 	return tap_done();
 }

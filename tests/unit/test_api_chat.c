@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which texts can be the address of a repository. */
-#include "api/chat/chat.h"
+/* Which texts are accepted as the URL of a repository. */
+#include "api/chat/chat_repo.h"
 #include "tap.h"
 
-static void addresses_as_people_write_them(void)
+static void usual_urls_are_accepted(void)
 {
 	static const char *const good[] = {
 		"https://github.com/a/b",
@@ -21,7 +21,7 @@ static void addresses_as_people_write_them(void)
 		CHECK(chat_is_repository(good[i]));
 }
 
-static void what_is_none(void)
+static void invalid_urls_are_refused(void)
 {
 	static const char *const bad[] = { "",
 					   "x",
@@ -61,7 +61,7 @@ static void what_is_none(void)
 		CHECK(!chat_is_repository(bad[i]));
 }
 
-static void what_is_too_long(void)
+static void too_long_urls_are_refused(void)
 {
 	char url[4096] = "https://host/";
 
@@ -73,8 +73,8 @@ static void what_is_too_long(void)
 
 int main(void)
 {
-	RUN(addresses_as_people_write_them);
-	RUN(what_is_none);
-	RUN(what_is_too_long);
+	RUN(usual_urls_are_accepted);
+	RUN(invalid_urls_are_refused);
+	RUN(too_long_urls_are_refused);
 	return tap_done();
 }

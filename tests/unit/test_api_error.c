@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What status and code a failure has; and bodies without a request. */
+/* The status and code of an error, and bodies without a request. */
 #include <errno.h>
 #include <jansson.h>
 
@@ -29,15 +29,15 @@ static void each_class_has_its_status(void)
 	CHECK(is(ERR_TIMEOUT, ETIMEDOUT, 504, "TIMEOUT", true));
 	CHECK(is(ERR_UNAVAILABLE, EAGAIN, 503, "UNAVAILABLE", true));
 	CHECK(is(ERR_INTERNAL, EIO, 500, "INTERNAL", false));
-	CHECK(is(ERR_NONE, 0, 500, "INTERNAL", false)); /* nobody said what */
+	CHECK(is(ERR_NONE, 0, 500, "INTERNAL", false)); /* unknown cause */
 }
 
-static void some_causes_have_their_own(void)
+static void some_causes_have_their_own_status(void)
 {
 	CHECK(is(ERR_NOT_FOUND, ESTALE, 410, "GONE", false));
 	CHECK(is(ERR_LIMIT, GUEST_EXEC_NO_PIDS, 429, "LIMIT_PIDS", false));
 	CHECK(is(ERR_LIMIT, GUEST_EXEC_NO_MEMORY, 429, "LIMIT_MEMORY", false));
-	CHECK(is(ERR_LIMIT, EAGAIN, 503, "UNAVAILABLE", true)); /* the host's */
+	CHECK(is(ERR_LIMIT, EAGAIN, 503, "UNAVAILABLE", true)); /* a limit of the host */
 	CHECK(is(ERR_DENIED, ENOKEY, 401, "UNAUTHENTICATED", false));
 	CHECK(is(ERR_DENIED, EKEYREJECTED, 401, "UNAUTHENTICATED", false));
 	CHECK(is(ERR_DENIED, EKEYEXPIRED, 401, "UNAUTHENTICATED", false));
@@ -80,7 +80,7 @@ static bool spec(const char *text, struct template *ret)
 	return r == 0;
 }
 
-static void a_spec_is_taken(void)
+static void a_valid_spec_is_accepted(void)
 {
 	struct template t;
 	bool right = spec("{\"limits\":{\"cpus\":0.25,\"pids\":9},\"env\":{\"A\":\"b=c\"},"
@@ -160,9 +160,9 @@ static void a_session_is_shown(void)
 int main(void)
 {
 	RUN(each_class_has_its_status);
-	RUN(some_causes_have_their_own);
+	RUN(some_causes_have_their_own_status);
 	RUN(members_have_types);
-	RUN(a_spec_is_taken);
+	RUN(a_valid_spec_is_accepted);
 	RUN(a_bad_spec_is_refused);
 	RUN(a_session_is_shown);
 	return tap_done();

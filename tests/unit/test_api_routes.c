@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which handler a method and a path lead to; and whom the head of a request may name. */
+/* Which handler a method and a path lead to, and which hosts a request may name. */
 #include <errno.h>
 
 #include "api/api.h"
+#include "api/core/origin_check.h"
 #include "api/routes.h"
 #include "tap.h"
 
@@ -43,7 +44,7 @@ static void names_are_decoded(void)
 	CHECK_STR(found.params[0], "a+b");
 }
 
-static void what_is_malformed_is_told(void)
+static void malformed_paths_are_refused(void)
 {
 	static const char *const bad[] = { "/v1/sessions/%",   "/v1/sessions/%2",
 					   "/v1/sessions/%zz", "/v1/sessions/a%00b",
@@ -56,7 +57,7 @@ static void what_is_malformed_is_told(void)
 	}
 }
 
-static void what_is_not_there_is_told(void)
+static void unknown_paths_are_not_found(void)
 {
 	static const char *const none[] = { "/v1",
 					    "/v1/",
@@ -77,7 +78,7 @@ static void what_is_not_there_is_told(void)
 	}
 }
 
-static void other_methods_are_told(void)
+static void other_methods_are_not_allowed(void)
 {
 	CHECK(look("PUT", "/v1/sessions/a") == -1 && !found.route);
 	CHECK(err.sys == EOPNOTSUPP && api_status(&err) == 405);
@@ -98,13 +99,12 @@ static void head_is_get(void)
 
 static unsigned routes, doubles;
 
-static void try_own(void *arg, const struct api_route *r)
+static void try_own(const struct api_route *r)
 {
 	char path[128];
 
-	(void)arg;
 	snprintf(path, sizeof(path), "%s", r->path);
-	for (char *p = path; (p = strpbrk(p, "{}"));) /* its own names are as good as any */
+	for (char *p = path; (p = strpbrk(p, "{}"));) /* parameter names serve as values */
 		*p = 'x';
 	routes++;
 	doubles += look(r->method, path) != 0 || found.route != r;
@@ -113,7 +113,7 @@ static void try_own(void *arg, const struct api_route *r)
 static void every_route_is_found_once(void)
 {
 	routes = doubles = 0;
-	api_each_route(try_own, NULL);
+	api_each_route(try_own);
 	CHECK(routes > 20 && doubles == 0);
 }
 
@@ -145,9 +145,9 @@ int main(void)
 {
 	RUN(paths_lead_to_their_handlers);
 	RUN(names_are_decoded);
-	RUN(what_is_malformed_is_told);
-	RUN(what_is_not_there_is_told);
-	RUN(other_methods_are_told);
+	RUN(malformed_paths_are_refused);
+	RUN(unknown_paths_are_not_found);
+	RUN(other_methods_are_not_allowed);
 	RUN(head_is_get);
 	RUN(every_route_is_found_once);
 	RUN(loopback_names);

@@ -24,7 +24,7 @@ static int decode(const char *text, size_t len, char *ret, size_t *ret_len)
 	return r;
 }
 
-static void the_vectors_of_the_rfc_go_both_ways(void)
+static void the_vectors_of_the_rfc_are_encoded_and_decoded(void)
 {
 	static const char *const pairs[][2] = {
 		{ "", "" },
@@ -50,7 +50,7 @@ static void the_vectors_of_the_rfc_go_both_ways(void)
 	}
 }
 
-static void every_byte_comes_back_at_every_length(void)
+static void every_byte_survives_at_every_length(void)
 {
 	unsigned char bytes[300], back[300];
 	char text[BASE64_ENCODED(sizeof(bytes))];
@@ -66,7 +66,7 @@ static void every_byte_comes_back_at_every_length(void)
 	}
 }
 
-static void anything_an_encoder_would_not_write_is_refused(void)
+static void non_canonical_input_is_refused(void)
 {
 	static const char *const bad[] = {
 		"Z",
@@ -105,8 +105,8 @@ static void anything_an_encoder_would_not_write_is_refused(void)
 
 int main(void)
 {
-	RUN(the_vectors_of_the_rfc_go_both_ways);
-	RUN(every_byte_comes_back_at_every_length);
-	RUN(anything_an_encoder_would_not_write_is_refused);
+	RUN(the_vectors_of_the_rfc_are_encoded_and_decoded);
+	RUN(every_byte_survives_at_every_length);
+	RUN(non_canonical_input_is_refused);
 	return tap_done();
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Not more sandboxes than allowed: who makes way, who waits, who is refused; and quotas. */
+/* The limit of running sandboxes: which session is hibernated, which call waits, which is refused;
+ * and quotas. */
 #include "session_engine.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include "session/capacity.h"
 #include "machine/machine.h"
 #include "session/session.h"
+#include "service/engine_open.h"
 #include "admit/quota.h"
 
 static const struct session_opts plain = { .user = "ann" };
@@ -19,16 +21,16 @@ static bool kill_run(struct exec_handle *x)
 	return exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && exec_wait(x, 120000, &err) == 0;
 }
 
-/* ---- who makes way --------------------------------------------------------------------------- */
+/* ---- hibernating for capacity ---------------------------------------------------------------- */
 
-static void the_longest_idle_makes_way(void)
+static void the_session_idle_longest_is_hibernated(void)
 {
 	ENGINE(.max_active = 2);
 	CHECK(enter("a") && says("a", "echo kept > f", ""));
 	pass(MINUTE);
 	CHECK(enter("b"));
 	pass(MINUTE);
-	CHECK(says("a", "true", "")); /* so it is b that nobody uses */
+	CHECK(says("a", "true", "")); /* so b is idle longest */
 	pass(MINUTE);
 	CHECK(enter("c") && capacity_active(engine) == 2);
 	CHECK(is("a", SESSION_ACTIVE) && is("b", SESSION_HIBERNATED) && is("c", SESSION_ACTIVE));
@@ -38,7 +40,7 @@ static void the_longest_idle_makes_way(void)
 	CHECK(says("a", "cat f", "kept\n") && capacity_active(engine) == 2);
 }
 
-static void who_works_never_makes_way(void)
+static void a_busy_session_is_never_hibernated(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL, *y = NULL;
 	struct capacity_report f;
@@ -62,7 +64,7 @@ static void who_works_never_makes_way(void)
 	CHECK(enter("c") && is("b", SESSION_HIBERNATED) && !exec_has_ended(x));
 }
 
-static void who_left_something_running_does_not_make_way(void)
+static void a_session_with_a_background_process_is_not_hibernated(void)
 {
 	struct session_ref a = key("a");
 	struct keeper_stats st;
@@ -72,13 +74,13 @@ static void who_left_something_running_does_not_make_way(void)
 	if (!st.pids)
 		SKIP("needs cgroups");
 	CHECK(says("a", "setsid sh -c 'sleep 1000; true' >/dev/null 2>&1 &", ""));
-	CHECK(has_pids("a", 4)); /* lodge-init, a shell that waits, these two */
+	CHECK(has_pids("a", 4)); /* lodge-init, a spare shell, and these two */
 	CHECK(enter_as("b", plain, NULL) == -1 && err.sys == EAGAIN && is("a", SESSION_ACTIVE));
 	CHECK(says("a", "pkill -x sleep", "") && has_pids("a", 2));
 	CHECK(enter("b") && is("a", SESSION_HIBERNATED));
 }
 
-static void the_paused_make_way_last(void)
+static void paused_sessions_are_hibernated_last(void)
 {
 	struct session_ref a = key("a");
 
@@ -89,7 +91,7 @@ static void the_paused_make_way_last(void)
 	CHECK(is("a", SESSION_ACTIVE) && is("b", SESSION_HIBERNATED));
 }
 
-static void what_died_is_room(void)
+static void a_dead_sandbox_frees_capacity(void)
 {
 	struct session_ref a = key("a");
 	struct session *n = NULL;
@@ -107,7 +109,7 @@ static void what_died_is_room(void)
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
-static void adopted_ones_count(void)
+static void adopted_sandboxes_count(void)
 {
 	ENGINE(.max_active = 2);
 	CHECK(enter("a") && enter("b"));
@@ -115,10 +117,10 @@ static void adopted_ones_count(void)
 	CHECK(engine_open(&(struct engine_opts){ .home = home,
 						 .keeper_program = keeper,
 						 .no_threads = true,
-						 .clock = tell_time,
+						 .clock = fake_time,
 						 .max_active = 1 },
 			  &engine, &err) == 0);
-	CHECK(capacity_active(engine) == 2); /* nobody is ended for a smaller number */
+	CHECK(capacity_active(engine) == 2); /* a smaller limit ends no sandbox */
 	pass(MINUTE);
 	CHECK(enter("c") && capacity_active(engine) == 1);
 	CHECK(is("a", SESSION_HIBERNATED) && is("b", SESSION_HIBERNATED));
@@ -137,7 +139,7 @@ struct guest {
 
 static atomic_uint served;
 
-static void *come(void *arg)
+static void *enter_in_thread(void *arg)
 {
 	struct guest *g = arg;
 	struct store_binding b = { .kind = "key" };
@@ -153,11 +155,11 @@ static void *come(void *arg)
 	return NULL;
 }
 
-static bool invite(struct guest *g, unsigned number, int64_t wait_ms)
+static bool start_waiter(struct guest *g, unsigned number, int64_t wait_ms)
 {
 	snprintf(g->name, sizeof(g->name), "g%u", number);
 	g->wait_ms = wait_ms;
-	return pthread_create(&g->thread, NULL, come, g) == 0;
+	return pthread_create(&g->thread, NULL, enter_in_thread, g) == 0;
 }
 
 static bool are_waiting(unsigned n)
@@ -185,10 +187,10 @@ static void the_queue_is_served_in_order(void)
 	served = 0;
 	CHECK(enter("a") && (x = start("a", "sleep 1000")));
 	for (unsigned i = 0; i < 4; i++) {
-		CHECK(invite(&g[i], i, 60 * SECOND));
+		CHECK(start_waiter(&g[i], i, 60 * SECOND));
 		CHECK(are_waiting(i + 1));
 	}
-	/* one who comes later, and does not wait, is not served before them */
+	/* a later call that does not wait is not served before them */
 	CHECK(enter_as("late", plain, NULL) == -1 && err.sys == EAGAIN);
 	CHECK(strstr(err.msg, "(position 5 of 5)"));
 	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
@@ -197,13 +199,13 @@ static void the_queue_is_served_in_order(void)
 		bad += g[i].r != 0 || g[i].order != i + 1;
 		if (g[i].r)
 			printf("# %s\n", g[i].err.msg);
-		/* each is idle at once and makes way for the next */
+		/* each is idle at once and is hibernated for the next */
 	}
 	CHECK(bad == 0 && capacity_active(engine) == 1);
 	CHECK(is("g3", SESSION_ACTIVE) && is("g0", SESSION_HIBERNATED));
 }
 
-static void *wait_for_room(void *arg)
+static void *wait_for_capacity(void *arg)
 {
 	struct guest *g = arg;
 
@@ -211,16 +213,17 @@ static void *wait_for_room(void *arg)
 	return NULL;
 }
 
-static void a_newcomer_does_not_overtake(void)
+static void a_new_call_does_not_overtake_the_queue(void)
 {
 	struct guest g = { 0 };
 	int late;
 
 	ENGINE(.max_active = 1);
 	CHECK(capacity_acquire(engine, 0, &err) == 0);
-	CHECK(pthread_create(&g.thread, NULL, wait_for_room, &g) == 0 && are_waiting(1));
+	CHECK(pthread_create(&g.thread, NULL, wait_for_capacity, &g) == 0 && are_waiting(1));
 	pthread_mutex_lock(&engine->mutex);
-	engine->capacity.active--; /* there is room, and who waits did not hear of it yet */
+	engine->capacity
+		.active--; /* there is capacity, but the waiting call was not signalled yet */
 	pthread_mutex_unlock(&engine->mutex);
 	late = capacity_acquire(engine, 0, &err);
 	pthread_join(g.thread, NULL);
@@ -230,28 +233,28 @@ static void a_newcomer_does_not_overtake(void)
 	capacity_release(engine);
 }
 
-static void who_becomes_idle_makes_way_for_the_queue(void)
+static void a_session_that_becomes_idle_is_hibernated_for_the_queue(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct guest g = { 0 };
 
 	ENGINE(.max_active = 1);
 	CHECK(enter("a") && (x = start("a", "sleep 1000")));
-	CHECK(invite(&g, 1, 60 * SECOND) && are_waiting(1));
+	CHECK(start_waiter(&g, 1, 60 * SECOND) && are_waiting(1));
 	CHECK(kill_run(x));
 	pthread_join(g.thread, NULL);
 	CHECK(g.r == 0 && is("a", SESSION_HIBERNATED));
 }
 
-static void waiting_has_an_end(void)
+static void waiting_times_out(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct guest g[2] = { 0 };
 
 	ENGINE(.max_active = 1, .queue_max = 2);
 	CHECK(enter("a") && (x = start("a", "sleep 1000")));
-	CHECK(invite(&g[0], 0, 5 * SECOND) && are_waiting(1));
-	CHECK(invite(&g[1], 1, 60 * SECOND) && are_waiting(2));
+	CHECK(start_waiter(&g[0], 0, 5 * SECOND) && are_waiting(1));
+	CHECK(start_waiter(&g[1], 1, 60 * SECOND) && are_waiting(2));
 	CHECK(enter_as("b", (struct session_opts){ .wait_ms = 60 * SECOND }, NULL) == -1);
 	CHECK(strstr(err.msg, "(position 3 of 3)")); /* the queue is full: it does not wait */
 	pthread_join(g[0].thread, NULL);
@@ -262,7 +265,7 @@ static void waiting_has_an_end(void)
 	CHECK(g[1].r == 0 && are_waiting(0));
 }
 
-static void many_at_once_each_make_room_for_themselves(void)
+static void concurrent_calls_each_free_capacity(void)
 {
 	struct guest g[4] = { 0 };
 	char name[8];
@@ -274,8 +277,8 @@ static void many_at_once_each_make_room_for_themselves(void)
 		CHECK(enter(name));
 		pass(SECOND);
 	}
-	for (unsigned i = 0; i < 4; i++) /* none of them has time to wait */
-		CHECK(invite(&g[i], i, 0));
+	for (unsigned i = 0; i < 4; i++) /* none of them can wait */
+		CHECK(start_waiter(&g[i], i, 0));
 	for (unsigned i = 0; i < 4; i++) {
 		pthread_join(g[i].thread, NULL);
 		bad += g[i].r != 0;
@@ -300,7 +303,7 @@ static struct store_quota quota(const char *user)
 	return q;
 }
 
-/* The limits of a test must not reach the next. */
+/* Removes the quotas of a test before the next. */
 static void no_quotas(void)
 {
 	struct store_quota ann = quota("ann"), all = quota("");
@@ -311,7 +314,7 @@ static void no_quotas(void)
 	}
 }
 
-static void a_user_has_so_many_sandboxes(void)
+static void sandboxes_of_a_user_are_limited(void)
 {
 	struct session_opts bob = { .user = "bob" };
 	struct store_quota q = quota("ann");
@@ -322,8 +325,8 @@ static void a_user_has_so_many_sandboxes(void)
 	CHECK(quota_set(engine, &q, &err) == 0 && enter("a") && enter("b"));
 	CHECK(enter_as("c", plain, NULL) == -1 && err.code == ERR_LIMIT);
 	CHECK_STR(err.msg, "user 'ann' is at its quota of sandboxes: 2 of 2 used");
-	CHECK(enter_as("c", bob, NULL) == 0); /* of somebody else */
-	CHECK(enter("a")); /* it has one already */
+	CHECK(enter_as("c", bob, NULL) == 0); /* another user */
+	CHECK(enter("a")); /* it already has a sandbox */
 	CHECK(session_hibernate(engine, &me, &(struct session_ref){ .key = "a" }, 0, NULL, &err) ==
 	      0);
 	CHECK(enter("d"));
@@ -332,11 +335,11 @@ static void a_user_has_so_many_sandboxes(void)
 	      err.code == ERR_LIMIT && is("a", SESSION_HIBERNATED));
 	CHECK(quota_get(engine, me.tenant, "ann", &q, &u, &err) == 0);
 	CHECK(q.sandboxes == 2 && u.active == 2 && u.sessions == 3);
-	CHECK(quota_get(engine, me.tenant, "nobody", &q, NULL, &err) == 0 && q.sandboxes == 0);
+	CHECK(quota_get(engine, me.tenant, "nosuch", &q, NULL, &err) == 0 && q.sandboxes == 0);
 	no_quotas();
 }
 
-static void a_tenant_has_so_many_sandboxes(void)
+static void sandboxes_of_a_tenant_are_limited(void)
 {
 	struct session_opts bob = { .user = "bob" };
 	struct store_quota q = quota("");
@@ -351,7 +354,7 @@ static void a_tenant_has_so_many_sandboxes(void)
 	no_quotas();
 }
 
-static void memory_is_counted_while_it_is_used(void)
+static void memory_counts_while_a_sandbox_runs(void)
 {
 	struct store_quota q = quota("ann");
 	struct store_session s;
@@ -370,7 +373,7 @@ static void memory_is_counted_while_it_is_used(void)
 	no_quotas();
 }
 
-static void disk_is_counted_also_of_what_sleeps(void)
+static void disk_of_hibernated_sessions_counts(void)
 {
 	struct store_quota q = quota("ann");
 	struct store_session s;
@@ -385,11 +388,11 @@ static void disk_is_counted_also_of_what_sleeps(void)
 	CHECK(quota_set(engine, &q, &err) == 0);
 	CHECK(enter_as("b", plain, NULL) == -1 && err.code == ERR_LIMIT);
 	CHECK(strstr(err.msg, "disk bytes"));
-	CHECK(enter("a")); /* its own disk does not stand in its way */
+	CHECK(enter("a")); /* its own disk counts once */
 	no_quotas();
 }
 
-static void cpu_time_is_charged_and_ends(void)
+static void cpu_time_counts_and_is_limited(void)
 {
 	struct store_quota q = quota("ann");
 	struct session_ref a = key("a");
@@ -429,22 +432,22 @@ static void a_bad_quota_is_refused(void)
 int main(void)
 {
 	make_home();
-	RUN(the_longest_idle_makes_way);
-	RUN(who_works_never_makes_way);
-	RUN(who_left_something_running_does_not_make_way);
-	RUN(the_paused_make_way_last);
-	RUN(what_died_is_room);
-	RUN(adopted_ones_count);
+	RUN(the_session_idle_longest_is_hibernated);
+	RUN(a_busy_session_is_never_hibernated);
+	RUN(a_session_with_a_background_process_is_not_hibernated);
+	RUN(paused_sessions_are_hibernated_last);
+	RUN(a_dead_sandbox_frees_capacity);
+	RUN(adopted_sandboxes_count);
 	RUN(the_queue_is_served_in_order);
-	RUN(a_newcomer_does_not_overtake);
-	RUN(who_becomes_idle_makes_way_for_the_queue);
-	RUN(waiting_has_an_end);
-	RUN(many_at_once_each_make_room_for_themselves);
-	RUN(a_user_has_so_many_sandboxes);
-	RUN(a_tenant_has_so_many_sandboxes);
-	RUN(memory_is_counted_while_it_is_used);
-	RUN(disk_is_counted_also_of_what_sleeps);
-	RUN(cpu_time_is_charged_and_ends);
+	RUN(a_new_call_does_not_overtake_the_queue);
+	RUN(a_session_that_becomes_idle_is_hibernated_for_the_queue);
+	RUN(waiting_times_out);
+	RUN(concurrent_calls_each_free_capacity);
+	RUN(sandboxes_of_a_user_are_limited);
+	RUN(sandboxes_of_a_tenant_are_limited);
+	RUN(memory_counts_while_a_sandbox_runs);
+	RUN(disk_of_hibernated_sessions_counts);
+	RUN(cpu_time_counts_and_is_limited);
 	RUN(a_bad_quota_is_refused);
 	no_quotas();
 	remove_home();

@@ -34,7 +34,7 @@ static int call(json_t **ret)
 	return client_call(c, "GET", "/v1/x", NULL, ret, &err);
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void parts_of_a_path_are_encoded(void)
 {
@@ -50,7 +50,7 @@ static void parts_of_a_path_are_encoded(void)
 	CHECK(client_path(buf, 5, &err, "/%s", "abcd") < 0 && err.code == ERR_INVALID);
 }
 
-static void no_path_leads_up(void)
+static void paths_with_dot_dot_are_refused(void)
 {
 	static const char *const bad[] = { "..", "../x", "a/../b", "a/..", "/..", "//../x" };
 	char buf[128];
@@ -63,7 +63,7 @@ static void no_path_leads_up(void)
 	}
 }
 
-static void passwords_are_not_told(void)
+static void passwords_are_not_shown(void)
 {
 	static const char *const bad[] = { "http://u:s3cret@a",	 "https://s3cret@a/x",
 					   "http://u:s3#cret@a", "http://u:s3/cret@a:x",
@@ -76,7 +76,7 @@ static void passwords_are_not_told(void)
 	c = NULL;
 }
 
-static void addresses_that_are_none_are_refused(void)
+static void invalid_addresses_are_refused(void)
 {
 	static const char *const bad[] = {
 		"",	      "ftp://x",	"unix:",	 "http://",    "http://:80",
@@ -98,7 +98,7 @@ static void addresses_that_are_none_are_refused(void)
 	c = NULL;
 }
 
-static void nothing_of_a_caller_becomes_a_line_of_its_own(void)
+static void input_cannot_inject_header_lines(void)
 {
 	const char *const headers[] = { "A: b\r\nC: d", NULL };
 	struct client_request rq = { .method = "GET", .path = "/a b" };
@@ -115,9 +115,9 @@ static void nothing_of_a_caller_becomes_a_line_of_its_own(void)
 	c = NULL;
 }
 
-/* ---- one answer ------------------------------------------------------------------------------ */
+/* ---- one response ---------------------------------------------------------------------------- */
 
-static void an_answer_of_a_length_is_read(void)
+static void a_response_with_a_length_is_read(void)
 {
 	json_t *v = NULL;
 
@@ -128,22 +128,22 @@ static void an_answer_of_a_length_is_read(void)
 	finish();
 }
 
-static void a_question_has_its_key_and_body(void)
+static void a_request_has_its_key_and_body(void)
 {
 	json_t *body = json_pack("{s:s}", "key", "x");
 
 	CHECK(begin("HTTP/1.1 204 No Content\r\n\r\n") && peer_start());
 	CHECK(client_call(c, "POST", "/v1/x", body, NULL, &err) == 0);
 	json_decref(body);
-	CHECK(strstr(peer.heard, "POST /v1/x HTTP/1.1\r\n") == peer.heard);
-	CHECK(strstr(peer.heard, "\r\nAuthorization: Bearer secret\r\n"));
-	CHECK(strstr(peer.heard, "\r\nContent-Type: application/json\r\n"));
-	CHECK(strstr(peer.heard, "\r\nContent-Length: 11\r\n"));
-	CHECK(strstr(peer.heard, "\r\n\r\n{\"key\":\"x\"}"));
+	CHECK(strstr(peer.received, "POST /v1/x HTTP/1.1\r\n") == peer.received);
+	CHECK(strstr(peer.received, "\r\nAuthorization: Bearer secret\r\n"));
+	CHECK(strstr(peer.received, "\r\nContent-Type: application/json\r\n"));
+	CHECK(strstr(peer.received, "\r\nContent-Length: 11\r\n"));
+	CHECK(strstr(peer.received, "\r\n\r\n{\"key\":\"x\"}"));
 	finish();
 }
 
-static void chunks_are_put_together_however_they_come(void)
+static void chunks_are_joined_however_they_arrive(void)
 {
 	static const char answer[] = "HTTP/1.1 100 Continue\r\n\r\n"
 				     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -162,7 +162,7 @@ static void chunks_are_put_together_however_they_come(void)
 	}
 }
 
-static void an_answer_without_a_body_is_null(void)
+static void a_response_without_a_body_is_null(void)
 {
 	json_t *v = json_null();
 
@@ -171,7 +171,7 @@ static void an_answer_without_a_body_is_null(void)
 	finish();
 }
 
-static void failures_have_their_class_and_sentence(void)
+static void errors_have_their_class_and_message(void)
 {
 	static const struct {
 		int status, code, sys;
@@ -196,7 +196,7 @@ static void failures_have_their_class_and_sentence(void)
 	}
 }
 
-static void a_failure_of_somebody_else_is_told_as_such(void)
+static void an_error_of_another_server_is_reported_as_such(void)
 {
 	CHECK(begin("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\n<p>x") && peer_start());
 	CHECK(call(NULL) < 0 && err.code == ERR_UNAVAILABLE && strstr(err.msg, "502"));
@@ -209,7 +209,7 @@ static void a_failure_of_somebody_else_is_told_as_such(void)
 	finish();
 }
 
-static void any_answer_can_be_asked_for(void)
+static void any_response_can_be_requested(void)
 {
 	json_t *v = NULL;
 	int status = 0;
@@ -223,7 +223,7 @@ static void any_answer_can_be_asked_for(void)
 	finish();
 }
 
-static void an_answer_that_breaks_off_is_an_error(void)
+static void a_truncated_response_is_an_error(void)
 {
 	static const char *const broken[] = {
 		"",
@@ -253,7 +253,7 @@ static void an_answer_that_breaks_off_is_an_error(void)
 	}
 }
 
-static void a_head_without_end_is_not_read_to_the_end(void)
+static void an_endless_head_is_refused(void)
 {
 	static char answer[200 << 10];
 
@@ -264,7 +264,7 @@ static void a_head_without_end_is_not_read_to_the_end(void)
 	finish();
 }
 
-static void an_answer_too_long_to_keep_is_refused(void)
+static void too_long_a_response_is_refused(void)
 {
 	static const char head[] = "HTTP/1.1 200 OK\r\n\r\n";
 	size_t size = (size_t)65 << 20;
@@ -281,7 +281,7 @@ static void an_answer_too_long_to_keep_is_refused(void)
 	free(answer);
 }
 
-static void one_who_is_not_there_is_told_apart(void)
+static void a_refused_connection_has_its_own_error(void)
 {
 	CHECK(client_new("unix:/nonexistent/lodge.sock", NULL, &c, &err) == 0);
 	CHECK(call(NULL) < 0 && err.code == ERR_UNAVAILABLE && err.sys == ECONNREFUSED);
@@ -294,7 +294,7 @@ static void one_who_is_not_there_is_told_apart(void)
 }
 
 /* The peer accepts the connection and never answers. */
-static void one_who_is_silent_is_not_waited_for(void)
+static void a_silent_server_times_out(void)
 {
 	CHECK(begin(NULL));
 	client_limit(c, 10);
@@ -312,19 +312,19 @@ static void pages_become_one_list(void)
 	peer.answers[1] = "HTTP/1.1 200 OK\r\n\r\n{\"a\":[3],\"next\":null}";
 	CHECK(peer_start());
 	CHECK(client_list(c, "/v1/x?b=c", "a", &v, &err) == 0 && json_array_size(v) == 3);
-	CHECK(strstr(peer.heard, "GET /v1/x?b=c&after=17 HTTP/1.1") == peer.heard);
+	CHECK(strstr(peer.received, "GET /v1/x?b=c&after=17 HTTP/1.1") == peer.received);
 	json_decref(v);
 	finish();
 }
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-static uint64_t told;
+static uint64_t progress;
 
 static void on_sent(void *arg, uint64_t bytes)
 {
 	(void)arg;
-	told = bytes;
+	progress = bytes;
 }
 
 static void a_file_is_sent_with_its_length(void)
@@ -340,9 +340,9 @@ static void a_file_is_sent_with_its_length(void)
 	CHECK(begin("HTTP/1.1 201 Created\r\nX-A: b\r\n\r\n") && peer_start());
 	CHECK(client_open(c, &rq, &s, &err) == 0 && client_status(s) == 201);
 	CHECK_STR(client_header(s, "x-a"), "b");
-	CHECK(!client_header(s, "x-b") && told == 5);
-	CHECK(strstr(peer.heard, "\r\nContent-Length: 5\r\n") &&
-	      strstr(peer.heard, "\r\n\r\nhello"));
+	CHECK(!client_header(s, "x-b") && progress == 5);
+	CHECK(strstr(peer.received, "\r\nContent-Length: 5\r\n") &&
+	      strstr(peer.received, "\r\n\r\nhello"));
 	client_close(s);
 	close(fd);
 	finish();
@@ -359,24 +359,24 @@ static void a_pipe_is_sent_in_chunks(void)
 	rq.body_fd = fds[0];
 	CHECK(begin("HTTP/1.1 201 Created\r\n\r\n") && peer_start());
 	CHECK(client_open(c, &rq, &s, &err) == 0);
-	CHECK(strstr(peer.heard, "\r\nTransfer-Encoding: chunked\r\n") &&
-	      strstr(peer.heard, "\r\n\r\n5\r\nhello\r\n0\r\n\r\n"));
+	CHECK(strstr(peer.received, "\r\nTransfer-Encoding: chunked\r\n") &&
+	      strstr(peer.received, "\r\n\r\n5\r\nhello\r\n0\r\n\r\n"));
 	client_close(s);
 	close(fds[0]);
 	finish();
 }
 
-static int not_whole(void *arg, struct err *e)
+static int fail_midway(void *arg, struct err *e)
 {
 	(void)arg;
 	return err_set(e, ERR_INVALID, "half of it");
 }
 
 /* The peer would take the last chunk for the end of the body. */
-static void what_is_not_whole_is_not_ended(void)
+static void an_incomplete_body_is_not_terminated(void)
 {
 	struct client_request rq = {
-		.method = "PUT", .path = "/f", .has_body_fd = true, .whole = not_whole
+		.method = "PUT", .path = "/f", .has_body_fd = true, .whole = fail_midway
 	};
 	struct client_stream *s = NULL;
 	int fds[2];
@@ -388,14 +388,14 @@ static void what_is_not_whole_is_not_ended(void)
 	CHECK(client_open(c, &rq, &s, &err) < 0 && !s);
 	CHECK_STR(err.msg, "half of it");
 	peer_wait();
-	CHECK(strstr(peer.heard, "\r\n5\r\nhello\r\n") && !strstr(peer.heard, "\r\n0\r\n"));
+	CHECK(strstr(peer.received, "\r\n5\r\nhello\r\n") && !strstr(peer.received, "\r\n0\r\n"));
 	close(fds[0]);
 	finish();
 }
 
 /* The peer rejects the request after its head and stops reading, so the body never fits into the
  * socket. */
-static void a_refusal_before_the_end_of_a_body_is_heard(void)
+static void a_response_during_the_upload_is_read(void)
 {
 	struct client_request rq = { .method = "PUT", .path = "/f", .has_body_fd = true };
 	struct client_stream *s = NULL;
@@ -447,7 +447,7 @@ static void lines_are_values(void)
 	finish();
 }
 
-static void events_are_told_from_comments(void)
+static void comments_are_not_events(void)
 {
 	struct client_stream *s = open_stream("HTTP/1.1 200 OK\r\n\r\n: hello\n\n"
 					      "id: 7\nevent: made\ndata: {\"a\":\ndata:1}\n\n"
@@ -468,7 +468,7 @@ static void events_are_told_from_comments(void)
 	finish();
 }
 
-static void bytes_are_read_as_they_are(void)
+static void bytes_are_read_unchanged(void)
 {
 	struct client_stream *s =
 		open_stream("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab\ncdXX", 2);
@@ -487,29 +487,29 @@ static void bytes_are_read_as_they_are(void)
 int main(void)
 {
 	RUN(parts_of_a_path_are_encoded);
-	RUN(no_path_leads_up);
-	RUN(passwords_are_not_told);
-	RUN(addresses_that_are_none_are_refused);
-	RUN(nothing_of_a_caller_becomes_a_line_of_its_own);
-	RUN(an_answer_of_a_length_is_read);
-	RUN(a_question_has_its_key_and_body);
-	RUN(chunks_are_put_together_however_they_come);
-	RUN(an_answer_without_a_body_is_null);
-	RUN(failures_have_their_class_and_sentence);
-	RUN(a_failure_of_somebody_else_is_told_as_such);
-	RUN(any_answer_can_be_asked_for);
-	RUN(an_answer_that_breaks_off_is_an_error);
-	RUN(a_head_without_end_is_not_read_to_the_end);
-	RUN(an_answer_too_long_to_keep_is_refused);
-	RUN(one_who_is_not_there_is_told_apart);
-	RUN(one_who_is_silent_is_not_waited_for);
+	RUN(paths_with_dot_dot_are_refused);
+	RUN(passwords_are_not_shown);
+	RUN(invalid_addresses_are_refused);
+	RUN(input_cannot_inject_header_lines);
+	RUN(a_response_with_a_length_is_read);
+	RUN(a_request_has_its_key_and_body);
+	RUN(chunks_are_joined_however_they_arrive);
+	RUN(a_response_without_a_body_is_null);
+	RUN(errors_have_their_class_and_message);
+	RUN(an_error_of_another_server_is_reported_as_such);
+	RUN(any_response_can_be_requested);
+	RUN(a_truncated_response_is_an_error);
+	RUN(an_endless_head_is_refused);
+	RUN(too_long_a_response_is_refused);
+	RUN(a_refused_connection_has_its_own_error);
+	RUN(a_silent_server_times_out);
 	RUN(pages_become_one_list);
 	RUN(a_file_is_sent_with_its_length);
 	RUN(a_pipe_is_sent_in_chunks);
-	RUN(what_is_not_whole_is_not_ended);
-	RUN(a_refusal_before_the_end_of_a_body_is_heard);
+	RUN(an_incomplete_body_is_not_terminated);
+	RUN(a_response_during_the_upload_is_read);
 	RUN(lines_are_values);
-	RUN(events_are_told_from_comments);
-	RUN(bytes_are_read_as_they_are);
+	RUN(comments_are_not_events);
+	RUN(bytes_are_read_unchanged);
 	return tap_done();
 }

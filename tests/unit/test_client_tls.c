@@ -24,7 +24,7 @@ static struct {
 static char cert_file[TMP_NAME_SIZE];
 static struct err err;
 
-/* ---- the other side -------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 static bool add_name(X509 *x)
 {
@@ -137,7 +137,7 @@ static void a_certificate_that_is_trusted_is_accepted(void)
 	CHECK(ask("127.0.0.1") == 0);
 }
 
-static void one_that_is_not_trusted_gets_no_key(void)
+static void an_untrusted_server_gets_no_key(void)
 {
 	setenv("SSL_CERT_FILE", "/dev/null", 1);
 	setenv("SSL_CERT_DIR", "/nonexistent", 1);
@@ -146,13 +146,13 @@ static void one_that_is_not_trusted_gets_no_key(void)
 	CHECK(!*server.heard);
 }
 
-static void one_of_another_name_gets_no_key(void)
+static void a_server_with_another_name_gets_no_key(void)
 {
 	setenv("SSL_CERT_FILE", cert_file, 1);
 	CHECK(ask("127.1") == -1 && err.code == ERR_DENIED && !*server.heard);
 }
 
-static void who_speaks_no_tls_is_told_as_such(void)
+static void a_server_without_tls_is_reported(void)
 {
 	server.plain = true;
 	CHECK(ask("localhost") == -1 && err.code == ERR_UNAVAILABLE && strstr(err.msg, "TLS"));
@@ -165,9 +165,9 @@ int main(void)
 	if (!make_context() || !open_port())
 		return 1;
 	RUN(a_certificate_that_is_trusted_is_accepted);
-	RUN(one_that_is_not_trusted_gets_no_key);
-	RUN(one_of_another_name_gets_no_key);
-	RUN(who_speaks_no_tls_is_told_as_such);
+	RUN(an_untrusted_server_gets_no_key);
+	RUN(a_server_with_another_name_gets_no_key);
+	RUN(a_server_without_tls_is_reported);
 	unlink(cert_file);
 	close(server.fd);
 	SSL_CTX_free(server.ctx);

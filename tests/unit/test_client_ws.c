@@ -16,9 +16,9 @@ static int other = -1;
 static struct err err;
 static struct client_ws_message m;
 
-/* ---- the other side -------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
-static const char *lie; /* instead of the correct response */
+static const char *wrong_accept; /* instead of the correct response */
 
 static void answer_to(const char *asked, char to[BASE64_ENCODED(20) + 1])
 {
@@ -42,14 +42,14 @@ static void *accept_one(void *arg)
 	other = accept(peer.fd, NULL, NULL);
 	if (other < 0)
 		return NULL;
-	peer_hear(other);
-	answer_to(peer.heard, key);
+	peer_receive(other);
+	answer_to(peer.received, key);
 	n = snprintf(answer, sizeof(answer),
 		     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
 		     "Connection: Upgrade\r\nLodge-Exec: exe_1\r\nSec-WebSocket-Accept: %s\r\n\r\n"
 		     "\x82\x02hi",
-		     lie ? lie : key);
-	peer_say(other, answer, (size_t)n);
+		     wrong_accept ? wrong_accept : key);
+	peer_send(other, answer, (size_t)n);
 	return NULL;
 }
 
@@ -89,8 +89,8 @@ static int next(void)
 	return r;
 }
 
-/* One frame of the client's, without its mask. */
-static ssize_t heard(unsigned *op, char *to, size_t size)
+/* One frame of the client, unmasked. */
+static ssize_t read_frame(unsigned *op, char *to, size_t size)
 {
 	unsigned char head[14], *mask;
 	size_t len, at = 2;
@@ -119,7 +119,7 @@ static ssize_t heard(unsigned *op, char *to, size_t size)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void sums_are_those_of_others(void)
+static void hashes_match_known_values(void)
 {
 	unsigned char ours[SHA1_SIZE], theirs[EVP_MAX_MD_SIZE];
 	char text[300];
@@ -132,32 +132,32 @@ static void sums_are_those_of_others(void)
 	}
 }
 
-static void a_socket_is_opened_and_spoken_over(void)
+static void a_socket_is_opened_and_used(void)
 {
 	unsigned op;
 	char buf[16];
 
 	CHECK(begin());
-	CHECK(strstr(peer.heard, "\r\nUpgrade: websocket\r\n"));
+	CHECK(strstr(peer.received, "\r\nUpgrade: websocket\r\n"));
 	CHECK_STR(client_ws_header(w, "lodge-exec"), "exe_1");
 	CHECK(next() == 0 && m.kind == CLIENT_WS_BYTES && m.len == 2 && !memcmp(m.data, "hi", 2));
 	CHECK(client_ws_read(w, &m, &err) == 0 && m.kind == CLIENT_WS_NOTHING);
 	CHECK(client_ws_send(w, true, "{}", 2, &err) == 0);
-	CHECK(heard(&op, buf, sizeof(buf)) == 2 && op == 0x81 && !memcmp(buf, "{}", 2));
+	CHECK(read_frame(&op, buf, sizeof(buf)) == 2 && op == 0x81 && !memcmp(buf, "{}", 2));
 	CHECK(client_ws_send(w, false, "", 0, &err) == 0);
-	CHECK(heard(&op, buf, sizeof(buf)) == 0 && op == 0x82);
+	CHECK(read_frame(&op, buf, sizeof(buf)) == 0 && op == 0x82);
 	finish();
 }
 
-static void who_does_not_know_the_answer_is_no_socket(void)
+static void a_wrong_handshake_is_refused(void)
 {
-	lie = "AAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+	wrong_accept = "AAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 	CHECK(!begin() && err.code == ERR_UNAVAILABLE);
-	lie = NULL;
+	wrong_accept = NULL;
 	finish();
 }
 
-static void messages_come_in_pieces_with_pings_between(void)
+static void fragmented_messages_may_contain_pings(void)
 {
 	unsigned op;
 	char buf[16];
@@ -170,7 +170,7 @@ static void messages_come_in_pieces_with_pings_between(void)
 	CHECK(SAYS("\x80\x01"
 		   "c"));
 	CHECK(next() == 0 && m.kind == CLIENT_WS_TEXT && m.len == 3 && !memcmp(m.data, "abc", 3));
-	CHECK(heard(&op, buf, sizeof(buf)) == 3 && op == 0x8a && !memcmp(buf, "png", 3));
+	CHECK(read_frame(&op, buf, sizeof(buf)) == 3 && op == 0x8a && !memcmp(buf, "png", 3));
 	CHECK(SAYS("\x82\x05"
 		   "12"));
 	CHECK(client_ws_read(w, &m, &err) == 0 && m.kind == CLIENT_WS_NOTHING);
@@ -179,7 +179,7 @@ static void messages_come_in_pieces_with_pings_between(void)
 	finish();
 }
 
-static void long_messages_go_both_ways(void)
+static void long_messages_are_sent_and_received(void)
 {
 	static char big[200000], back[200000];
 	unsigned char head[10] = { 0x82, 127, 0, 0, 0, 0, 0, 3, 0x0d, 0x40 };
@@ -195,11 +195,11 @@ static void long_messages_go_both_ways(void)
 	CHECK((m.kind == CLIENT_WS_BYTES || next() == 0) && m.len == sizeof(big));
 	CHECK(!memcmp(m.data, big, sizeof(big)));
 	CHECK(client_ws_send(w, false, big, 60000, &err) == 0);
-	CHECK(heard(&op, back, sizeof(back)) == 60000 && !memcmp(back, big, 60000));
+	CHECK(read_frame(&op, back, sizeof(back)) == 60000 && !memcmp(back, big, 60000));
 	finish();
 }
 
-static void the_end_has_a_code_and_a_reason(void)
+static void a_close_has_a_code_and_a_reason(void)
 {
 	unsigned op;
 	char buf[16];
@@ -209,7 +209,7 @@ static void the_end_has_a_code_and_a_reason(void)
 		   "bye"));
 	CHECK(next() == 0 && m.kind == CLIENT_WS_END && m.code == 1001 && m.len == 3);
 	CHECK_STR(m.data, "bye");
-	CHECK(heard(&op, buf, sizeof(buf)) == 2 && op == 0x88);
+	CHECK(read_frame(&op, buf, sizeof(buf)) == 2 && op == 0x88);
 	finish();
 	CHECK(begin() && next() == 0);
 	close(other);
@@ -218,7 +218,7 @@ static void the_end_has_a_code_and_a_reason(void)
 	finish();
 }
 
-static void frames_that_no_server_sends_are_refused(void)
+static void invalid_frames_are_refused(void)
 {
 	static const struct {
 		const char *bytes;
@@ -229,9 +229,9 @@ static void frames_that_no_server_sends_are_refused(void)
 		{ "\x80\x01x", 3 }, /* continues no message */
 		{ "\x83\x01x", 3 }, /* unknown */
 		{ "\x8b\x01x", 3 },
-		{ "\x09\x01x", 3 }, /* a ping in pieces */
+		{ "\x09\x01x", 3 }, /* a fragmented ping */
 		{ "\x89\x7e\x01\x00", 4 }, /* a long one */
-		{ "\x81\x01\xff", 3 }, /* no text */
+		{ "\x81\x01\xff", 3 }, /* not UTF-8 */
 		{ "\x88\x01x", 3 }, /* half a code */
 		{ "\x82\x7f\x00\x00\x00\x01\x00\x00\x00\x00", 10 }, /* 4 GiB */
 		{ "\x82\x7f\xff\xff\xff\xff\xff\xff\xff\xff", 10 },
@@ -247,12 +247,12 @@ static void frames_that_no_server_sends_are_refused(void)
 
 int main(void)
 {
-	RUN(sums_are_those_of_others);
-	RUN(a_socket_is_opened_and_spoken_over);
-	RUN(who_does_not_know_the_answer_is_no_socket);
-	RUN(messages_come_in_pieces_with_pings_between);
-	RUN(long_messages_go_both_ways);
-	RUN(the_end_has_a_code_and_a_reason);
-	RUN(frames_that_no_server_sends_are_refused);
+	RUN(hashes_match_known_values);
+	RUN(a_socket_is_opened_and_used);
+	RUN(a_wrong_handshake_is_refused);
+	RUN(fragmented_messages_may_contain_pings);
+	RUN(long_messages_are_sent_and_received);
+	RUN(a_close_has_a_code_and_a_reason);
+	RUN(invalid_frames_are_refused);
 	return tap_done();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine against a real keeper and a real sandbox: commands, files, jobs, adoption. Needs
+/* The engine with a real keeper and a real sandbox: commands, files, jobs, adoption. Needs
  * $LODGE_BUILD (meson sets it) and a machine where sandboxes work. */
 #include <fcntl.h>
 #include <signal.h>
@@ -69,7 +69,7 @@ static void input_of_any_size_arrives(void)
 	free(data);
 }
 
-static void a_missing_command_is_told_from_a_failing_one(void)
+static void a_missing_command_differs_from_a_failing_one(void)
 {
 	struct guest_exec_spec spec = { .argv = (const char *const[]){ "no-such-thing", NULL } };
 	struct guest_exec *x = NULL;
@@ -264,7 +264,7 @@ static void lists(void)
 	CHECK(files_list(box, NULL, "l", 1, note, all, &err) == 42);
 }
 
-static void tars_go_out_and_in(void)
+static void archives_are_packed_and_unpacked(void)
 {
 	struct guest_exec_output o;
 	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -339,7 +339,7 @@ static void a_second_connection_finds_the_same_sandbox(void)
 	CHECK(strstr(o.out, "second"));
 	guest_exec_output_fini(&o);
 	sandbox_free(again);
-	CHECK(agent_hello(sandbox_agent(box), NULL, &err) == 0); /* it numbered commands, too */
+	CHECK(agent_hello(sandbox_agent(box), NULL, &err) == 0); /* it has numbered commands too */
 	CHECK(says("echo first", "first\n"));
 	CHECK(sandbox_connect(keeper, "no-such-box", &again, &err) == -1);
 }
@@ -378,7 +378,7 @@ int main(void)
 	open_engine();
 	RUN(a_command_has_output_status_and_usage);
 	RUN(input_of_any_size_arrives);
-	RUN(a_missing_command_is_told_from_a_failing_one);
+	RUN(a_missing_command_differs_from_a_failing_one);
 	RUN(the_oldest_output_is_dropped_without_a_reader);
 	RUN(a_holding_reader_gets_every_byte);
 	RUN(signals_and_deadlines);
@@ -388,7 +388,7 @@ int main(void)
 	RUN(an_aborted_put_leaves_nothing);
 	RUN(names_and_modes);
 	RUN(lists);
-	RUN(tars_go_out_and_in);
+	RUN(archives_are_packed_and_unpacked);
 	RUN(watches);
 	RUN(stats_and_freezing);
 	RUN(a_second_connection_finds_the_same_sandbox);

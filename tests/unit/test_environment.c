@@ -17,7 +17,7 @@ static char *read_it(const char *text, size_t len)
 
 #define READ(text) read_it(text, sizeof(text) - 1)
 
-static void names_that_sound_like_secrets_are_known(void)
+static void names_of_secrets_are_recognized(void)
 {
 	static const char *const secret[] = { "API_KEY",     "aws_secret", "GITHUB_TOKEN",
 					      "DB_PASSWORD", "PASSPHRASE", "MY_CREDENTIALS",
@@ -30,7 +30,7 @@ static void names_that_sound_like_secrets_are_known(void)
 		CHECK(!environment_is_secret(plain[i]));
 }
 
-static void what_was_told_becomes_an_object(void)
+static void the_report_becomes_an_object(void)
 {
 	char *data = READ("mark pwd\n/home/me\nmark kernel\nLinux 6.1 x86_64\n"
 			  "mark os\n# a note\nID=debian\nVERSION_ID=\"12\"\nNAME='De bian'\n"
@@ -65,7 +65,7 @@ static void the_value_of_a_secret_is_nowhere(void)
 	free(data);
 }
 
-static void a_story_without_its_end_is_refused(void)
+static void an_incomplete_report_is_refused(void)
 {
 	static const char *const half[] = {
 		"",
@@ -87,7 +87,7 @@ static void a_story_without_its_end_is_refused(void)
 	}
 }
 
-static void long_words_are_cut(void)
+static void long_values_are_truncated(void)
 {
 	static char text[70000];
 	int n = snprintf(text, sizeof(text), "mark pwd\n/\nmark kernel\nL\nmark tool git\n");
@@ -106,10 +106,10 @@ static void long_words_are_cut(void)
 
 int main(void)
 {
-	RUN(names_that_sound_like_secrets_are_known);
-	RUN(what_was_told_becomes_an_object);
+	RUN(names_of_secrets_are_recognized);
+	RUN(the_report_becomes_an_object);
 	RUN(the_value_of_a_secret_is_nowhere);
-	RUN(a_story_without_its_end_is_refused);
-	RUN(long_words_are_cut);
+	RUN(an_incomplete_report_is_refused);
+	RUN(long_values_are_truncated);
 	return tap_done();
 }

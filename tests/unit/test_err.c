@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "tap.h"
 
-static void a_failure_is_one_line(void)
+static void an_error_is_one_line(void)
 {
 	struct err err;
 
@@ -16,7 +16,7 @@ static void a_failure_is_one_line(void)
 	CHECK_STR(err.msg, "--memory: what");
 }
 
-static void a_system_failure_says_why(void)
+static void a_system_error_has_its_reason(void)
 {
 	struct err err;
 
@@ -54,7 +54,7 @@ static void context_comes_before_the_cause(void)
 	CHECK(err.code == ERR_NOT_FOUND && err.sys == ENOENT);
 }
 
-static void a_long_message_is_cut_and_ended(void)
+static void a_long_message_is_truncated_and_terminated(void)
 {
 	struct err err;
 	char text[2 * sizeof(err.msg)];
@@ -73,10 +73,10 @@ static void a_long_message_is_cut_and_ended(void)
 
 int main(void)
 {
-	RUN(a_failure_is_one_line);
-	RUN(a_system_failure_says_why);
+	RUN(an_error_is_one_line);
+	RUN(a_system_error_has_its_reason);
 	RUN(errno_has_a_class);
 	RUN(context_comes_before_the_cause);
-	RUN(a_long_message_is_cut_and_ended);
+	RUN(a_long_message_is_truncated_and_terminated);
 	return tap_done();
 }

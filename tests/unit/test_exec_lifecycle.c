@@ -27,7 +27,7 @@ static void output_outlives_the_sandbox(void)
 	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
 	CHECK(ends(x, EXEC_KILLED) && wrote(x, 0, "hello\n"));
 	snprintf(id, sizeof(id), "%s", exec_get_id(x));
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	CHECK(wrote(x, 0, "hello\n"));
 	y = reopen(id);
 	CHECK(y && ends(y, EXEC_KILLED) && wrote(y, 0, "hello\n") && is("a", SESSION_HIBERNATED));
@@ -65,7 +65,7 @@ static void a_command_ends_with_its_sandbox(void)
 	exec_close(y);
 }
 
-static void a_sandbox_that_died_alone_takes_its_commands_along(void)
+static void commands_end_with_a_sandbox_that_died(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	char id[STORE_ID];
@@ -86,7 +86,7 @@ static void a_sandbox_that_died_alone_takes_its_commands_along(void)
 	CHECK(x && exec_wait(x, 120000, &err) == 0);
 }
 
-static void what_belongs_to_a_destroyed_session_is_gone(void)
+static void records_of_a_destroyed_session_are_removed(void)
 {
 	struct session_ref a = key("a");
 	struct store_session s;
@@ -104,7 +104,7 @@ static void what_belongs_to_a_destroyed_session_is_gone(void)
 	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
 	CHECK(ends(x, EXEC_KILLED));
 	exec_close(x);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	CHECK(exec_open(engine, &me, id, &x, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(stat(dir, &st) < 0);
 }
@@ -121,7 +121,7 @@ static void old_commands_are_pruned_with_their_output(void)
 	CHECK(x && ends(x, EXEC_EXITED));
 	snprintf(id, sizeof(id), "%s", exec_get_id(x));
 	exec_close(x);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	exec_output_prune(engine, engine_now(engine) - HOUR);
 	CHECK(has_log(s.id, id, "out") && (x = reopen(id)));
 	exec_close(x);
@@ -131,7 +131,7 @@ static void old_commands_are_pruned_with_their_output(void)
 	CHECK(says("a", "echo again", "again\n"));
 }
 
-static void without_threads_the_waiter_writes_it_down(void)
+static void without_threads_the_waiter_stores_the_result(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct store_exec rec;
@@ -144,7 +144,7 @@ static void without_threads_the_waiter_writes_it_down(void)
 
 /* ---- another engine ------------------------------------------------------------------------- */
 
-static void a_command_goes_on_under_the_next_engine(void)
+static void a_command_continues_with_the_next_engine(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	char id[STORE_ID];
@@ -162,7 +162,7 @@ static void a_command_goes_on_under_the_next_engine(void)
 	CHECK(wrote(x, 0, "one\ntwo\n"));
 }
 
-static void what_ended_meanwhile_is_written_down(void)
+static void results_are_stored_by_the_next_engine(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	auto_call(exec_close) struct exec_handle *y = NULL;
@@ -179,7 +179,7 @@ static void what_ended_meanwhile_is_written_down(void)
 	CHECK(open_busy());
 	rec = (struct store_exec){ .state = EXEC_RUNNING };
 	for (int i = 0; i < 2400 && rec.state == EXEC_RUNNING; i++, nap(50)) {
-		exec_flush_ended(engine);
+		exec_write_ended(engine, true);
 		CHECK(row(id, &rec));
 	}
 	CHECK(rec.state == EXEC_EXITED && rec.exit_code == 3);
@@ -188,7 +188,7 @@ static void what_ended_meanwhile_is_written_down(void)
 	CHECK(y && wrote(y, 0, "one\ntwo\n"));
 }
 
-static void what_nobody_knows_any_more_is_lost(void)
+static void an_unknown_command_is_marked_lost(void)
 {
 	struct store_exec rec = { .tenant = "acme", .id = "exe_ghost", .number = 4711 };
 	auto_call(exec_close) struct exec_handle *x = NULL;
@@ -202,7 +202,7 @@ static void what_nobody_knows_any_more_is_lost(void)
 	WITH_STORE(engine, st)
 	r = store_exec_record(st, &rec, &err);
 	CHECK(r == 0);
-	x = reopen("exe_ghost"); /* the store says it runs, lodge-init does not know it */
+	x = reopen("exe_ghost"); /* the store says it is running, but lodge-init does not know it */
 	CHECK(x && ends(x, EXEC_LOST));
 	memcpy(rec.id, "exe_second", sizeof("exe_second"));
 	WITH_STORE(engine, st)
@@ -214,7 +214,7 @@ static void what_nobody_knows_any_more_is_lost(void)
 
 #ifdef LODGE_TEST_HOOKS
 
-/* In a process of its own, which dies at a step. */
+/* Runs in its own process, which dies at a step. */
 static int crash_here(const char *step)
 {
 	struct exec_opts want = { .text = "echo x >>ran; cat ran; sleep 0.2",
@@ -225,7 +225,7 @@ static int crash_here(const char *step)
 	if (!open_busy() || exec_start(engine, &me, &a, &want, &x, NULL, &err) < 0)
 		return 1;
 	(void)exec_wait(x, 120000, &err);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	return 2;
 }
 
@@ -251,7 +251,7 @@ static bool crash_at(const char *step)
 }
 
 /* The command ran once or not at all, its record is true, and nothing is left over. */
-static bool is_whole_after(const char *step)
+static bool is_consistent_after(const char *step)
 {
 	struct exec_opts want = { .text = "echo x >>ran; cat ran; sleep 0.2",
 				  .idempotency_key = step };
@@ -265,7 +265,7 @@ static bool is_whole_after(const char *step)
 	if (!ok || !says("a", "cat ran 2>/dev/null | wc -l; rm -f ran", began ? "1\n" : "0\n"))
 		return false;
 	for (int tries = 0, running = 1; running; tries++, nap(50)) {
-		exec_flush_ended(engine);
+		exec_write_ended(engine, true);
 		if (exec_list(engine, &me, &a, (struct store_page){ .limit = 100 }, &l, &err) < 0)
 			return false;
 		running = 0;
@@ -295,7 +295,7 @@ static void a_crash_at_any_step_loses_nothing(void)
 		BUSY();
 		close_engine();
 		CHECK(crash_at(steps[i]) && open_busy());
-		CHECK(is_whole_after(steps[i]));
+		CHECK(is_consistent_after(steps[i]));
 	}
 }
 
@@ -322,13 +322,13 @@ int main(int argc, char **argv)
 	make_home();
 	RUN(output_outlives_the_sandbox);
 	RUN(a_command_ends_with_its_sandbox);
-	RUN(a_sandbox_that_died_alone_takes_its_commands_along);
-	RUN(what_belongs_to_a_destroyed_session_is_gone);
+	RUN(commands_end_with_a_sandbox_that_died);
+	RUN(records_of_a_destroyed_session_are_removed);
 	RUN(old_commands_are_pruned_with_their_output);
-	RUN(without_threads_the_waiter_writes_it_down);
-	RUN(a_command_goes_on_under_the_next_engine);
-	RUN(what_ended_meanwhile_is_written_down);
-	RUN(what_nobody_knows_any_more_is_lost);
+	RUN(without_threads_the_waiter_stores_the_result);
+	RUN(a_command_continues_with_the_next_engine);
+	RUN(results_are_stored_by_the_next_engine);
+	RUN(an_unknown_command_is_marked_lost);
 	RUN(a_crash_at_any_step_loses_nothing);
 	remove_home();
 	return tap_done();

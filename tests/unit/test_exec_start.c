@@ -30,13 +30,13 @@ static void a_command_has_output_status_and_a_record(void)
 	CHECK_STR(rec.command, "\"echo out; echo oops >&2; exit 7\"");
 	CHECK(rec.ended_at >= rec.started_at && !rec.timed_out && !rec.truncated);
 	store_exec_fini(&rec);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	CHECK(row(exec_get_id(x), &rec) && rec.state == EXEC_EXITED && rec.exit_code == 7);
 	CHECK(has_log(rec.session, rec.id, "out") && has_log(rec.session, rec.id, "err"));
 	CHECK(wrote(x, 0, "out\n") && wrote(x, 2, "t\n"));
 }
 
-static void arguments_are_kept_as_they_are(void)
+static void arguments_are_passed_unchanged(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct store_exec rec;
@@ -61,7 +61,7 @@ static void a_missing_command_is_the_error_of_its_start(void)
 			 &(struct exec_opts){ .argv = (const char *const[]){ "no-such", NULL } },
 			 &x, NULL, &err) == -1);
 	CHECK(err.code == ERR_NOT_FOUND && !x);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	CHECK(exec_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
 	CHECK(l.count == 1 && l.items[0].state == EXEC_EXITED && l.items[0].exit_code == 127);
 	store_exec_list_fini(&l);
@@ -74,7 +74,7 @@ static void a_missing_command_is_the_error_of_its_start(void)
 	CHECK(err.code == ERR_INVALID);
 }
 
-static void user_directory_and_environment_are_the_sessions(void)
+static void user_directory_and_environment_come_from_the_session(void)
 {
 	struct template over;
 	struct session_opts want = { .user = "ann", .overrides = &over };
@@ -121,7 +121,7 @@ static void signals_and_deadlines_kill(void)
 		CHECK(y && ends(y, EXEC_KILLED) && exec_get_info(y, &rec, &err) == 0);
 		store_exec_fini(&rec);
 		CHECK(rec.timed_out);
-		if (rec.stdout_bytes) /* else the machine was too busy to get that far */
+		if (rec.stdout_bytes) /* otherwise the machine was too busy to run the command */
 			break;
 	}
 	CHECK(wrote(y, 0, "before\n"));
@@ -142,7 +142,7 @@ static void a_terminal_has_its_size(void)
 	CHECK(ends(x, EXEC_EXITED) && wrote(x, 7, "\r\n50 132\r\n"));
 }
 
-static void the_next_command_finds_a_shell_waiting(void)
+static void the_next_command_uses_a_spare_shell(void)
 {
 	bool used_spare_shell = false;
 
@@ -186,7 +186,7 @@ static void input_of_any_size_arrives(void)
 	guest_exec_output_fini(&o);
 }
 
-static void input_comes_when_it_comes(void)
+static void input_may_arrive_later(void)
 {
 	auto_call(exec_close) struct exec_handle *y = NULL;
 
@@ -200,7 +200,7 @@ static void input_comes_when_it_comes(void)
 	CHECK(exec_write_stdin(y, "x", 1, false, &err) == -1 && err.code == ERR_CONFLICT);
 }
 
-static void dropped_output_is_told_from_none(void)
+static void dropped_output_differs_from_none(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct store_exec rec;
@@ -220,7 +220,7 @@ static void dropped_output_is_told_from_none(void)
 		CHECK(n == 7 && memcmp(buf, "100000\n", 7) == 0);
 		CHECK(exec_read(x, GUEST_EXEC_OUT, end + 5, buf, sizeof(buf), 0, &n, &err) == 0 &&
 		      n == 0);
-		exec_flush_ended(engine);
+		exec_write_ended(engine, true);
 	}
 	CHECK(row(exec_get_id(x), &rec) && rec.truncated && rec.stdout_bytes == 588895);
 	exec_close(steal_ptr(&x));
@@ -231,7 +231,7 @@ static void dropped_output_is_told_from_none(void)
 	      err.sys == ERANGE);
 }
 
-static void a_full_log_waits_for_its_reader_and_no_longer(void)
+static void a_full_log_waits_only_while_a_reader_is_attached(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	auto_call(exec_close) struct exec_handle *y = NULL;
@@ -264,7 +264,7 @@ static void count(void *arg)
 	atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-static void every_handle_is_told(void)
+static void every_handle_gets_events(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	auto_call(exec_close) struct exec_handle *y = NULL;
@@ -285,7 +285,7 @@ static void every_handle_is_told(void)
 	CHECK(a == 0 && b >= 2 && wrote(x, 0, "one\n"));
 }
 
-static void a_child_that_is_left_does_not_hold_the_answer(void)
+static void a_remaining_child_does_not_delay_the_result(void)
 {
 	struct session_ref a = key("a");
 	struct exec_opts want = { .text = "echo mine; yes & sleep 0.1", .output_bytes = 8192 };
@@ -295,13 +295,13 @@ static void a_child_that_is_left_does_not_hold_the_answer(void)
 	CHECK(exec_run(engine, &me, &a, &want, NULL, 0, &o, &err) == 0);
 	CHECK(o.result.code == 0 && o.out_len <= 8192);
 	guest_exec_output_fini(&o);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	CHECK(says("a", "echo fine", "fine\n"));
 }
 
 /* ---- callers -------------------------------------------------------------------------------- */
 
-static void another_tenants_command_is_not_there(void)
+static void commands_of_another_tenant_are_not_found(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	const struct caller other = { "evil", "test" };
@@ -323,7 +323,7 @@ static void another_tenants_command_is_not_there(void)
 	CHECK(exec_write_stdin(x, NULL, 0, true, &err) == 0 && ends(x, EXEC_EXITED));
 }
 
-static void a_sleeping_session_is_resumed_or_not(void)
+static void a_hibernated_session_is_resumed_unless_forbidden(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct session_ref a = key("a");
@@ -415,7 +415,7 @@ static void a_key_without_a_command_is_lost(void)
 
 /* ---- side connections ----------------------------------------------------------------------- */
 
-static void a_loan_works_with_files(void)
+static void a_side_connection_works_with_files(void)
 {
 	struct session_ref a = key("a");
 	struct side_conn *l = NULL;
@@ -446,7 +446,7 @@ static void *give_back_later(void *arg)
 	return NULL;
 }
 
-static void one_more_loan_waits_for_one_to_come_back(void)
+static void one_more_side_connection_waits_for_a_free_one(void)
 {
 	struct session_ref a = key("a");
 	struct side_conn *l[SIDE_CONNS_MAX + 1] = { NULL };
@@ -458,7 +458,7 @@ static void one_more_loan_waits_for_one_to_come_back(void)
 	CHECK(pthread_create(&other, NULL, give_back_later, l[0]) == 0);
 	CHECK(side_conn_open(engine, &me, &a, true, &l[SIDE_CONNS_MAX], NULL, &err) == 0);
 	pthread_join(other, NULL);
-	/* each connection numbers its requests in a range of its own */
+	/* each connection numbers its requests in its own range */
 	CHECK(files_mkdir(side_conn_sandbox(l[1]), NULL, "d/e", true, 0, &err) == 0);
 	CHECK(files_remove_tree(side_conn_sandbox(l[2]), NULL, "d", &err) == 0);
 	CHECK(files_remove_tree(side_conn_sandbox(l[3]), NULL, "d", &err) == 0);
@@ -467,7 +467,7 @@ static void one_more_loan_waits_for_one_to_come_back(void)
 		side_conn_close(l[i]);
 }
 
-static void a_loan_outlives_its_sandbox(void)
+static void a_side_connection_outlives_its_sandbox(void)
 {
 	struct session_ref a = key("a");
 	struct side_conn *l = NULL;
@@ -502,7 +502,7 @@ static void *hammer(void *arg)
 	return NULL;
 }
 
-static void many_at_once_do_not_meet(void)
+static void concurrent_commands_do_not_interfere(void)
 {
 	struct session_ref a = key("a");
 	struct store_exec_list l;
@@ -520,7 +520,7 @@ static void many_at_once_do_not_meet(void)
 		ok &= bad == NULL;
 	}
 	CHECK(ok);
-	exec_flush_ended(engine);
+	exec_write_ended(engine, true);
 	CHECK(exec_list(engine, &me, &a, (struct store_page){ .limit = 200 }, &l, &err) == 0);
 	for (size_t i = 0; i < l.count; i++)
 		ended += l.items[i].state == EXEC_EXITED;
@@ -532,28 +532,28 @@ int main(void)
 {
 	make_home();
 	RUN(a_command_has_output_status_and_a_record);
-	RUN(arguments_are_kept_as_they_are);
+	RUN(arguments_are_passed_unchanged);
 	RUN(a_missing_command_is_the_error_of_its_start);
-	RUN(user_directory_and_environment_are_the_sessions);
+	RUN(user_directory_and_environment_come_from_the_session);
 	RUN(signals_and_deadlines_kill);
 	RUN(a_terminal_has_its_size);
-	RUN(the_next_command_finds_a_shell_waiting);
+	RUN(the_next_command_uses_a_spare_shell);
 	RUN(input_of_any_size_arrives);
-	RUN(input_comes_when_it_comes);
-	RUN(dropped_output_is_told_from_none);
-	RUN(a_full_log_waits_for_its_reader_and_no_longer);
-	RUN(every_handle_is_told);
-	RUN(a_child_that_is_left_does_not_hold_the_answer);
-	RUN(another_tenants_command_is_not_there);
-	RUN(a_sleeping_session_is_resumed_or_not);
+	RUN(input_may_arrive_later);
+	RUN(dropped_output_differs_from_none);
+	RUN(a_full_log_waits_only_while_a_reader_is_attached);
+	RUN(every_handle_gets_events);
+	RUN(a_remaining_child_does_not_delay_the_result);
+	RUN(commands_of_another_tenant_are_not_found);
+	RUN(a_hibernated_session_is_resumed_unless_forbidden);
 	RUN(a_paused_session_is_thawed_by_use);
 	RUN(the_same_key_is_the_same_command);
 	RUN(a_key_outlives_the_engine_and_the_sandbox);
 	RUN(a_key_without_a_command_is_lost);
-	RUN(a_loan_works_with_files);
-	RUN(one_more_loan_waits_for_one_to_come_back);
-	RUN(a_loan_outlives_its_sandbox);
-	RUN(many_at_once_do_not_meet);
+	RUN(a_side_connection_works_with_files);
+	RUN(one_more_side_connection_waits_for_a_free_one);
+	RUN(a_side_connection_outlives_its_sandbox);
+	RUN(concurrent_commands_do_not_interfere);
 	remove_home();
 	return tap_done();
 }

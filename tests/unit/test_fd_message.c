@@ -15,7 +15,7 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-static void a_message_arrives_whole_with_its_descriptors(void)
+static void a_message_arrives_with_its_descriptors(void)
 {
 	int fds[3], got[4];
 	size_t n;
@@ -33,7 +33,7 @@ static void a_message_arrives_whole_with_its_descriptors(void)
 	}
 }
 
-static void what_does_not_fit_is_taken_and_closed(void)
+static void descriptors_that_do_not_fit_are_closed(void)
 {
 	int fds[3], got[4] = { -1, -1, -1, -1 }, before = dup(0);
 	size_t n;
@@ -55,7 +55,7 @@ static void what_does_not_fit_is_taken_and_closed(void)
 	CHECK(fd_message_recv(s[1], buf, sizeof(buf), got, 4, &n) == 1);
 }
 
-static void a_full_socket_and_a_gone_peer_are_told(void)
+static void a_full_socket_and_a_closed_peer_are_reported(void)
 {
 	static char big[65536];
 	size_t n;
@@ -80,8 +80,8 @@ int main(void)
 {
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s) < 0)
 		return 1;
-	RUN(a_message_arrives_whole_with_its_descriptors);
-	RUN(what_does_not_fit_is_taken_and_closed);
-	RUN(a_full_socket_and_a_gone_peer_are_told);
+	RUN(a_message_arrives_with_its_descriptors);
+	RUN(descriptors_that_do_not_fit_are_closed);
+	RUN(a_full_socket_and_a_closed_peer_are_reported);
 	return tap_done();
 }

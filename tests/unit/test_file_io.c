@@ -24,7 +24,7 @@ static int put(const char *name, const char *text)
 	return file_replace_at(dir, name, text, strlen(text));
 }
 
-static void a_replaced_file_is_whole_and_alone(void)
+static void a_replaced_file_is_complete_and_leaves_no_other(void)
 {
 	char buf[16];
 
@@ -45,7 +45,7 @@ static void a_failed_replace_keeps_the_old(void)
 	CHECK(unlinkat(dir, "d", AT_REMOVEDIR) == 0);
 }
 
-static void replace_does_not_follow_a_planted_link(void)
+static void replace_does_not_follow_a_link(void)
 {
 	CHECK(put("victim", "mine") == 0);
 	CHECK(symlinkat("victim", dir, ".f.new") == 0);
@@ -96,7 +96,7 @@ static void a_number_is_found_by_its_key(void)
 	CHECK(file_number_in("", "x", &v) == -ENOENT);
 }
 
-static void a_tree_goes_whatever_is_in_it(void)
+static void any_tree_is_removed(void)
 {
 	CHECK(mkdirat(dir, "t", 0700) == 0);
 	CHECK(mkdirat(dir, "t/a", 0700) == 0);
@@ -111,7 +111,7 @@ static void a_tree_goes_whatever_is_in_it(void)
 }
 
 /* Deeper than the limit of descriptors, and longer than PATH_MAX. */
-static void a_very_deep_tree_goes(void)
+static void a_very_deep_tree_is_removed(void)
 {
 	int at = dir, next;
 
@@ -162,7 +162,7 @@ static int count_to_two(int at, const char *name, void *arg)
 	return at >= 0 && name[0] != '.' && ++*n == 2 ? 42 : 0;
 }
 
-static void each_stops_when_told(void)
+static void file_each_stops_on_request(void)
 {
 	int n = 0;
 
@@ -183,17 +183,17 @@ int main(void)
 	if (!mkdtemp(tmp_name(top, "lodge-test")) ||
 	    (dir = open(top, O_DIRECTORY | O_RDONLY | O_CLOEXEC)) < 0)
 		return 99;
-	RUN(a_replaced_file_is_whole_and_alone);
+	RUN(a_replaced_file_is_complete_and_leaves_no_other);
 	RUN(a_failed_replace_keeps_the_old);
-	RUN(replace_does_not_follow_a_planted_link);
+	RUN(replace_does_not_follow_a_link);
 	RUN(reading_stops_at_the_buffer);
 	RUN(printf_writes_once_or_not_at_all);
 	RUN(a_number_is_found_by_its_key);
-	RUN(a_tree_goes_whatever_is_in_it);
-	RUN(a_very_deep_tree_goes);
+	RUN(any_tree_is_removed);
+	RUN(a_very_deep_tree_is_removed);
 	RUN(a_neighbour_of_a_similar_name_stays);
 	RUN(a_mount_below_is_not_entered);
-	RUN(each_stops_when_told);
+	RUN(file_each_stops_on_request);
 	close(dir);
 	rmdir(top);
 	return tap_done();

@@ -102,7 +102,7 @@ static void a_full_queue_refuses(void)
 	gate_fini(&gate);
 }
 
-static void a_tenant_at_its_limit_holds_up_no_other(void)
+static void a_tenant_at_its_limit_does_not_block_others(void)
 {
 	struct gate_ticket t[4];
 
@@ -228,7 +228,7 @@ static void *arrive(void *arg)
 	return NULL;
 }
 
-static void threads_get_in_as_they_came(void)
+static void threads_enter_in_order(void)
 {
 	struct arrival arrivals[THREADS];
 	pthread_t threads[THREADS];
@@ -259,10 +259,10 @@ int main(void)
 	RUN(a_ticket_that_leaves_the_queue_lets_the_next_one_in);
 	RUN(a_deadline_keeps_the_place_in_the_queue);
 	RUN(a_full_queue_refuses);
-	RUN(a_tenant_at_its_limit_holds_up_no_other);
+	RUN(a_tenant_at_its_limit_does_not_block_others);
 	RUN(a_large_weight_is_not_starved);
 	RUN(one_thread_at_a_time_has_a_key);
 	RUN(no_more_than_the_total_are_inside);
-	RUN(threads_get_in_as_they_came);
+	RUN(threads_enter_in_order);
 	return tap_done();
 }

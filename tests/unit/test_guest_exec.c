@@ -15,14 +15,13 @@
 #include "sandbox/files_client.h"
 #include "sandbox/agent_sync.h"
 #include "sandbox/files_stream.h"
-#include "sandbox/guest_exec_adopt.h"
 #include "sandbox/guest_exec_sync.h"
 #include "sandbox/guest_exec_log.h"
 
-/* ---- an engine to kill -------------------------------------------------------------------------
- */
+/* ---- engines to kill ------------------------------------------------------------------------ */
 
-/* Starts the command, tells its number when it wrote `until` bytes, and goes on until killed. */
+/* Starts the command, reports its number when it has written `until` bytes, and waits to be
+ * killed. */
 static void engine_main(struct sandbox *sb, const struct guest_exec_spec *spec, uint64_t until,
 			int tell)
 {
@@ -62,7 +61,7 @@ static uint64_t orphan(const struct guest_exec_spec *spec, uint64_t until)
 	close(p[0]);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	sandbox_free(sb); /* says nothing: closes what the dead one had open */
+	sandbox_free(sb); /* only closes the descriptors of the dead engine */
 	return id;
 }
 
@@ -106,7 +105,7 @@ static bool ended_alone(uint64_t id)
 	return false;
 }
 
-/* What `seq first last` writes. */
+/* The output of `seq first last`. */
 static char *numbers(int first, int last, size_t *ret_len)
 {
 	char *text = NULL;
@@ -133,7 +132,7 @@ static bool is_seq(const char *got, size_t len, int first, int last)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void output_is_complete_after_a_kill_in_the_middle(void)
+static void output_is_complete_after_a_kill(void)
 {
 	struct guest_exec_spec spec = { .text = "seq 1 20000; read x; seq 20001 40000; echo e >&2; "
 						"exit 3",
@@ -165,7 +164,7 @@ static void output_is_complete_after_a_kill_in_the_middle(void)
 	CHECK(err.code == ERR_NOT_FOUND);
 }
 
-static void output_goes_on_while_there_is_no_engine(void)
+static void output_continues_without_an_engine(void)
 {
 	struct guest_exec_spec spec = { .text = "for i in {1..500}; do echo $i; sleep 0.002; done",
 					.merge = true };
@@ -182,7 +181,7 @@ static void output_goes_on_while_there_is_no_engine(void)
 	guest_exec_free(x);
 }
 
-static void one_that_ended_alone_is_adopted_ended(void)
+static void a_command_that_ended_without_an_engine_is_adopted(void)
 {
 	struct guest_exec_spec spec = { .text = "sleep 0.2; seq 1 1000; echo e >&2; exit 5" };
 	struct guest_exec *x = NULL;
@@ -215,7 +214,7 @@ static void one_that_ended_alone_is_adopted_ended(void)
 	CHECK(err.code == ERR_NOT_FOUND && !agent_is_closed(sandbox_agent(box)));
 }
 
-static void a_running_one_is_not_forgotten(void)
+static void a_running_command_is_not_forgotten(void)
 {
 	struct guest_exec_spec spec = { .text = "read x", .stdin_open = true };
 	struct guest_exec *x = NULL;
@@ -234,7 +233,7 @@ static void a_running_one_is_not_forgotten(void)
 	guest_exec_free(x);
 }
 
-static void deadlines_are_kept_without_an_engine(void)
+static void timeouts_are_enforced_without_an_engine(void)
 {
 	struct guest_exec_spec spec = { .text = "echo before; sleep 100", .timeout_ms = 300 };
 	struct guest_exec *x = NULL;
@@ -243,7 +242,7 @@ static void deadlines_are_kept_without_an_engine(void)
 
 	ENGINE();
 	for (bool wrote = false; !wrote;
-	     spec.timeout_ms *= 4) { /* or was too busy to get that far */
+	     spec.timeout_ms *= 4) { /* otherwise the machine was too busy to run the command */
 		CHECK(spec.timeout_ms < 120000);
 		id = orphan(&spec, 0);
 		CHECK(id && ended_alone(id));
@@ -307,7 +306,7 @@ static void a_terminal_is_adopted(void)
 	guest_exec_free(x);
 }
 
-static void a_ring_that_was_full_goes_on(void)
+static void a_full_ring_continues(void)
 {
 	struct guest_exec_spec spec = { .text = "seq 100000", .log_bytes = 8192, .hold = true };
 	struct guest_exec *x = NULL;
@@ -315,7 +314,7 @@ static void a_ring_that_was_full_goes_on(void)
 	uint64_t id;
 
 	ENGINE();
-	id = orphan(&spec, 8192); /* nobody consumed anything */
+	id = orphan(&spec, 8192); /* no output was consumed */
 	CHECK(id && ended_alone(id));
 	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
 	CHECK(guest_exec_result(x)->code == 0 && (guest_exec_result(x)->hits & AGENT_HIT_OUTPUT));
@@ -325,7 +324,7 @@ static void a_ring_that_was_full_goes_on(void)
 	guest_exec_free(x);
 }
 
-static void an_adopting_reader_may_hold(void)
+static void an_adopting_reader_can_hold_the_output(void)
 {
 	struct guest_exec_spec spec = { .text = "seq 100; read x; seq 101 100000",
 					.log_bytes = 8192,
@@ -355,7 +354,7 @@ static void an_adopting_reader_may_hold(void)
 	guest_exec_free(x);
 }
 
-static void output_is_told_of_after_holding_what_was_there(void)
+static void new_output_is_reported_after_holding_the_old(void)
 {
 	struct guest_exec_spec spec = { .text = "echo one; read x; echo two; read x",
 					.stdin_open = true };
@@ -365,7 +364,7 @@ static void output_is_told_of_after_holding_what_was_there(void)
 	ENGINE();
 	id = orphan(&spec, 4);
 	CHECK(id && guest_exec_adopt(box, id, true, NULL, NULL, &x, &err) == 0);
-	/* Nothing was consumed, and yet there is an event for what is new. */
+	/* Nothing was consumed, but new output still gets an event. */
 	CHECK(guest_exec_stdin(x, "\n", 1, false, &err) == 0);
 	for (int i = 0; i < 10 && guest_exec_end(x, GUEST_EXEC_OUT) < 8; i++)
 		CHECK(agent_step(sandbox_agent(box), 120000, &err) == 0);
@@ -410,7 +409,7 @@ static void output_is_saved(void)
 	CHECK(file_is(fd, want + guest_exec_start_offset(x, GUEST_EXEC_OUT), len));
 	free(want);
 	CHECK(guest_exec_save(x, GUEST_EXEC_ERR, fd, &err) == 0 &&
-	      file_is(fd, "e\n", 2)); /* cut again */
+	      file_is(fd, "e\n", 2)); /* truncated again */
 	CHECK(pipe2(p, O_CLOEXEC) == 0 && guest_exec_save(x, GUEST_EXEC_OUT, p[1], &err) == -1);
 	CHECK(err.code == ERR_INVALID);
 	close(p[0]);
@@ -419,7 +418,7 @@ static void output_is_saved(void)
 	guest_exec_free(x);
 }
 
-static void connections_number_apart(void)
+static void connections_number_separately(void)
 {
 	struct guest_exec_spec spec = { .text = "echo aside" };
 	struct sandbox *side[2] = { NULL, NULL };
@@ -449,7 +448,7 @@ static void connections_number_apart(void)
 	sandbox_free(side[1]);
 }
 
-static void a_number_that_is_taken_is_refused(void)
+static void a_used_number_is_refused(void)
 {
 	struct guest_exec_spec spec = { .text = "read x", .stdin_open = true };
 	struct guest_exec *x = NULL, *y = NULL;
@@ -468,7 +467,7 @@ static void a_number_that_is_taken_is_refused(void)
 	sandbox_free(other);
 }
 
-static void a_handle_that_goes_early_holds_nothing(void)
+static void a_handle_freed_early_blocks_nothing(void)
 {
 	struct guest_exec_spec spec = { .text = "seq 100000", .log_bytes = 4096, .hold = true };
 	struct guest_exec *x = NULL;
@@ -479,7 +478,7 @@ static void a_handle_that_goes_early_holds_nothing(void)
 	      guest_exec_state(x) == GUEST_EXEC_STARTING);
 	id = guest_exec_id(x);
 	guest_exec_free(x);
-	CHECK(ended_alone(id)); /* this connection is still there */
+	CHECK(ended_alone(id)); /* this connection is still open */
 	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
 	CHECK(guest_exec_result(x)->code == 0 && guest_exec_end(x, GUEST_EXEC_OUT) == 588895);
 	guest_exec_free(x);
@@ -515,7 +514,7 @@ static void arming_need_not_wait(void)
 	bool used_spare_shell = false;
 
 	ENGINE();
-	CHECK(guest_exec_set_spare_shell_async(box, &spec, &err) == 0);
+	CHECK(guest_exec_set_spare_shell(box, &spec, &err) == 0);
 	for (int i = 0; i < 2400 && !used_spare_shell; i++) {
 		CHECK(guest_exec_start(box, &spec, &x, &err) == 0 &&
 		      guest_exec_wait(x, 120000, &err) == 0);
@@ -526,7 +525,7 @@ static void arming_need_not_wait(void)
 	CHECK(used_spare_shell);
 }
 
-static void what_is_gone_is_not_adopted(void)
+static void a_forgotten_command_is_not_adopted(void)
 {
 	struct guest_exec *x = NULL;
 
@@ -541,23 +540,23 @@ static void what_is_gone_is_not_adopted(void)
 int main(void)
 {
 	open_engine();
-	RUN(output_is_complete_after_a_kill_in_the_middle);
-	RUN(output_goes_on_while_there_is_no_engine);
-	RUN(one_that_ended_alone_is_adopted_ended);
-	RUN(a_running_one_is_not_forgotten);
-	RUN(deadlines_are_kept_without_an_engine);
+	RUN(output_is_complete_after_a_kill);
+	RUN(output_continues_without_an_engine);
+	RUN(a_command_that_ended_without_an_engine_is_adopted);
+	RUN(a_running_command_is_not_forgotten);
+	RUN(timeouts_are_enforced_without_an_engine);
 	RUN(signals_reach_an_adopted_command);
 	RUN(a_terminal_is_adopted);
-	RUN(a_ring_that_was_full_goes_on);
-	RUN(an_adopting_reader_may_hold);
-	RUN(output_is_told_of_after_holding_what_was_there);
+	RUN(a_full_ring_continues);
+	RUN(an_adopting_reader_can_hold_the_output);
+	RUN(new_output_is_reported_after_holding_the_old);
 	RUN(output_is_saved);
-	RUN(connections_number_apart);
-	RUN(a_number_that_is_taken_is_refused);
-	RUN(a_handle_that_goes_early_holds_nothing);
+	RUN(connections_number_separately);
+	RUN(a_used_number_is_refused);
+	RUN(a_handle_freed_early_blocks_nothing);
 	RUN(file_jobs_are_adopted_as_well);
 	RUN(arming_need_not_wait);
-	RUN(what_is_gone_is_not_adopted);
+	RUN(a_forgotten_command_is_not_adopted);
 	close_engine();
 	return tap_done();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guest_exec_adopt() against a lodge-init that lies; the test plays the keeper as well. Everything
- * is said in advance: the sockets keep it. */
+/* guest_exec_adopt() with a lodge-init that lies; the test plays the keeper too. All messages are
+ * sent in advance and wait in the sockets. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,12 +13,12 @@
 #include "sandbox/guest_exec.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
-#include "sandbox/guest_exec_adopt.h"
+#include "sandbox/guest_exec_sync.h"
 #include "sandbox/guest_exec_log.h"
 #include "tap.h"
 
 enum { RING = 4096, ID = 3 };
-enum { REQ_HELLO = 1, REQ_ATTACH, REQ_STDIN, REQ_LOGS }; /* in the order they are asked */
+enum { REQ_HELLO = 1, REQ_ATTACH, REQ_STDIN, REQ_LOGS }; /* in the order of the requests */
 
 static struct keeper_client *keeper;
 static struct sandbox *box;
@@ -34,8 +34,8 @@ static void count(struct guest_exec *x, void *arg)
 
 static const struct guest_exec_ops counting = { count, count, count };
 
-static void say(uint32_t type, uint32_t req, const void *body, size_t len, const int *fds,
-		size_t nfds)
+static void send_message(uint32_t type, uint32_t req, const void *body, size_t len, const int *fds,
+			 size_t nfds)
 {
 	struct agent_hdr h = { .type = type, .req = req, .len = (uint32_t)len };
 	struct iovec iov[2] = { { &h, sizeof(h) }, { NULL, len } };
@@ -63,7 +63,7 @@ static bool begin(void)
 	strcpy(r.id, "box");
 	fd_message_send(keeper_end, &r, sizeof(r), &a[0], 1);
 	close(a[0]);
-	say(AGENT_HELLOR, REQ_HELLO, &h, sizeof(h), NULL, 0);
+	send_message(AGENT_HELLOR, REQ_HELLO, &h, sizeof(h), NULL, 0);
 	return sandbox_connect(keeper, "box", &box, &err) == 0;
 }
 
@@ -96,19 +96,19 @@ static int make_log(uint64_t ring, const char *text)
 	return fd;
 }
 
-static void say_attached(void)
+static void send_attached(void)
 {
 	struct agent_error no = { ERR_INVALID, 0 };
 
-	say(AGENT_OK, REQ_ATTACH, NULL, 0, NULL, 0);
-	say(AGENT_ERROR, REQ_STDIN, &no, sizeof(no), NULL, 0);
+	send_message(AGENT_OK, REQ_ATTACH, NULL, 0, NULL, 0);
+	send_message(AGENT_ERROR, REQ_STDIN, &no, sizeof(no), NULL, 0);
 }
 
-static void say_logs(const struct agent_logs *l, const char *text)
+static void send_logs(const struct agent_logs *l, const char *text)
 {
 	int fd = make_log(l->log_bytes, text);
 
-	say(AGENT_LOGR, REQ_LOGS, l, sizeof(*l), &fd, 1);
+	send_message(AGENT_LOGR, REQ_LOGS, l, sizeof(*l), &fd, 1);
 	close(fd);
 }
 
@@ -129,14 +129,14 @@ static bool saves(struct guest_exec *x, const char *want)
 	return same;
 }
 
-static void an_honest_one_is_believed(void)
+static void correct_replies_are_accepted(void)
 {
 	struct agent_logs l = one_log(AGENT_EXITED, 5);
 	struct guest_exec *x = NULL;
 
 	CHECK(begin());
-	say_attached();
-	say_logs(&l, "hello");
+	send_attached();
+	send_logs(&l, "hello");
 	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_EXITED &&
 	      guest_exec_end(x, GUEST_EXEC_OUT) == 5);
 	CHECK(saves(x, "hello") && calls == 0);
@@ -144,22 +144,22 @@ static void an_honest_one_is_believed(void)
 	finish();
 }
 
-static void output_that_is_not_there_is_not_saved(void)
+static void claimed_output_without_bytes_is_not_saved(void)
 {
 	struct agent_logs l = one_log(AGENT_EXITED, 16 << 20);
 	struct guest_exec *x = NULL;
 
-	l.log_bytes = 16 << 20; /* a hole: costs it nothing, and us a disk */
+	l.log_bytes = 16 << 20; /* a hole: free for the sandbox, but it would fill our disk */
 	CHECK(begin());
-	say_attached();
-	say_logs(&l, "hello");
+	send_attached();
+	send_logs(&l, "hello");
 	CHECK(adopt(&x) == 0 && guest_exec_end(x, GUEST_EXEC_OUT) == 16 << 20);
 	CHECK(!saves(x, "") && err.code == ERR_UNAVAILABLE);
 	guest_exec_free(x);
 	finish();
 }
 
-static void what_is_overwritten_meanwhile_is_left_out(void)
+static void output_overwritten_meanwhile_is_skipped(void)
 {
 	struct agent_log head = { AGENT_LOG_MAGIC, RING, 3, 5 };
 	struct agent_logs l = one_log(AGENT_EXITED, 5);
@@ -169,14 +169,14 @@ static void what_is_overwritten_meanwhile_is_left_out(void)
 	int fd = make_log(RING, "xxxlo");
 
 	CHECK(begin());
-	say_attached();
-	say(AGENT_LOGR, REQ_LOGS, &l, sizeof(l), &fd, 1);
+	send_attached();
+	send_message(AGENT_LOGR, REQ_LOGS, &l, sizeof(l), &fd, 1);
 	CHECK(adopt(&x) == 0);
 	CHECK(pwrite(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head));
 	CHECK(saves(x, "lo"));
 	CHECK(guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, sizeof(buf)) == 2 && at == 5);
 	CHECK(!memcmp(buf, "lo", 2));
-	head.start = UINT64_MAX; /* hides everything, and no more than that */
+	head.start = UINT64_MAX; /* hides its own output, nothing else */
 	CHECK(pwrite(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head));
 	at = 0;
 	CHECK(saves(x, "") && guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, sizeof(buf)) == 0 &&
@@ -186,17 +186,18 @@ static void what_is_overwritten_meanwhile_is_left_out(void)
 	finish();
 }
 
-static void an_end_before_the_logs_is_told_by_the_state(void)
+static void an_exit_before_the_logs_is_taken_from_the_state(void)
 {
 	struct agent_logs l = one_log(AGENT_RUNNING, 5);
 	struct agent_exit e = { .exec = ID, .code = 4, .at.out_end = 5 };
 	struct guest_exec *x = NULL;
 
 	CHECK(begin());
-	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0); /* comes too early: the logs are the truth */
-	say_attached();
-	say_logs(&l, "hello");
-	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0); /* in one go with the logs */
+	send_message(AGENT_EXIT, 0, &e, sizeof(e), NULL,
+		     0); /* too early: the logs have the result */
+	send_attached();
+	send_logs(&l, "hello");
+	send_message(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0); /* together with the logs */
 	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_EXITED &&
 	      guest_exec_result(x)->code == 4);
 	CHECK(calls == 0 && saves(x, "hello"));
@@ -204,48 +205,48 @@ static void an_end_before_the_logs_is_told_by_the_state(void)
 	finish();
 }
 
-static void a_later_end_is_told_once(void)
+static void a_later_exit_is_reported_once(void)
 {
 	struct agent_logs l = one_log(AGENT_RUNNING, 5);
 	struct agent_exit e = { .exec = ID, .code = 4, .at.out_end = 6 };
 	struct guest_exec *x = NULL;
 
 	CHECK(begin());
-	say_attached();
-	say_logs(&l, "hello!");
+	send_attached();
+	send_logs(&l, "hello!");
 	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_RUNNING &&
 	      guest_exec_stdin_is_closed(x));
-	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0);
-	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0);
+	send_message(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0);
+	send_message(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0);
 	CHECK(agent_dispatch(sandbox_agent(box), &err) == 0);
 	CHECK(calls == 1 && saves(x, "hello!"));
 	guest_exec_free(x);
 	finish();
 }
 
-static void another_command_is_not_taken(void)
+static void another_command_is_not_adopted(void)
 {
 	struct agent_logs l = one_log(AGENT_RUNNING, 5);
 	struct guest_exec *x = NULL;
 
 	l.proc.exec = l.proc.exit.exec = ID + 1;
 	CHECK(begin());
-	say_attached();
-	say_logs(&l, "hello");
+	send_attached();
+	send_logs(&l, "hello");
 	CHECK(adopt(&x) == -1 && !x && err.code == ERR_UNAVAILABLE);
 	finish();
 }
 
-static void logs_without_an_attachment_are_not_taken(void)
+static void logs_without_an_attachment_are_not_accepted(void)
 {
 	struct agent_logs l = one_log(AGENT_RUNNING, 5);
 	struct agent_error no = { ERR_LIMIT, 0 };
 	struct guest_exec *x = NULL;
 
 	CHECK(begin());
-	say(AGENT_ERROR, REQ_ATTACH, &no, sizeof(no), NULL, 0);
-	say(AGENT_OK, REQ_STDIN, NULL, 0, NULL, 0);
-	say_logs(&l, "hello");
+	send_message(AGENT_ERROR, REQ_ATTACH, &no, sizeof(no), NULL, 0);
+	send_message(AGENT_OK, REQ_STDIN, NULL, 0, NULL, 0);
+	send_logs(&l, "hello");
 	CHECK(adopt(&x) == -1 && !x && err.code == ERR_LIMIT);
 	CHECK(!agent_is_closed(sandbox_agent(box)));
 	finish();
@@ -256,8 +257,8 @@ static void an_answer_of_another_kind_is_refused(void)
 	struct guest_exec *x = NULL;
 
 	CHECK(begin());
-	say_attached();
-	say(AGENT_OK, REQ_LOGS, NULL, 0, NULL, 0);
+	send_attached();
+	send_message(AGENT_OK, REQ_LOGS, NULL, 0, NULL, 0);
 	CHECK(adopt(&x) == -1 && !x && err.code == ERR_UNAVAILABLE);
 	finish();
 }
@@ -268,28 +269,28 @@ static void a_connection_that_ends_leaves_nothing(void)
 	struct guest_exec *x = NULL;
 
 	CHECK(begin());
-	say_attached();
+	send_attached();
 	shutdown(init_end, SHUT_RDWR);
 	CHECK(adopt(&x) == -1 && !x && err.code == ERR_UNAVAILABLE);
 	finish();
 	CHECK(begin());
-	say_attached();
-	say_logs(&l, "hello");
-	shutdown(init_end, SHUT_WR); /* behind the logs */
+	send_attached();
+	send_logs(&l, "hello");
+	shutdown(init_end, SHUT_WR); /* after the logs */
 	CHECK(adopt(&x) == -1 && !x && err.code == ERR_UNAVAILABLE && calls == 0);
 	finish();
 }
 
 int main(void)
 {
-	setvbuf(stdout, NULL, _IOLBF, 0); /* a leak report must not swallow the rest */
-	RUN(an_honest_one_is_believed);
-	RUN(output_that_is_not_there_is_not_saved);
-	RUN(what_is_overwritten_meanwhile_is_left_out);
-	RUN(an_end_before_the_logs_is_told_by_the_state);
-	RUN(a_later_end_is_told_once);
-	RUN(another_command_is_not_taken);
-	RUN(logs_without_an_attachment_are_not_taken);
+	setvbuf(stdout, NULL, _IOLBF, 0); /* a leak report must not lose earlier output */
+	RUN(correct_replies_are_accepted);
+	RUN(claimed_output_without_bytes_is_not_saved);
+	RUN(output_overwritten_meanwhile_is_skipped);
+	RUN(an_exit_before_the_logs_is_taken_from_the_state);
+	RUN(a_later_exit_is_reported_once);
+	RUN(another_command_is_not_adopted);
+	RUN(logs_without_an_attachment_are_not_accepted);
 	RUN(an_answer_of_another_kind_is_refused);
 	RUN(a_connection_that_ends_leaves_nothing);
 	return tap_done();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This test always compiles the hooks in; tests/tools/run shows that object files have none of them
+/* This test always compiles the hooks in; tests/tools/run checks that object files have none
  * without the option. */
 #ifndef LODGE_TEST_HOOKS
 #define LODGE_TEST_HOOKS 1

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests and answers: what the handler sees, bodies both ways, other protocols, the end. */
+/* Requests and responses: what the handler sees, bodies in both directions, upgrades, the end. */
 #include "http/server.h"
 #include "http_client.h"
 #include "tmp_name.h"
@@ -15,8 +15,7 @@ static atomic_int contexts, handed; /* from admit() to the handler */
 static atomic_bool go_on;
 static atomic_long read_bytes;
 
-/* ---- the handler: does what the path says ------------------------------------------------------
- */
+/* ---- the handler does what the path says ---------------------------------------------------- */
 
 static void echo(struct http_request *rq)
 {
@@ -98,9 +97,9 @@ static void upgrade(struct http_request *rq)
 
 	if (http_upgrade(rq, "echo", &fd, &extra, &extra_len, &e))
 		return;
-	say_bytes(fd, extra, extra_len);
+	send_bytes(fd, extra, extra_len);
 	while ((n = recv(fd, buf, sizeof(buf), 0)) > 0)
-		say_bytes(fd, buf, (size_t)n);
+		send_bytes(fd, buf, (size_t)n);
 	close(fd);
 }
 
@@ -184,23 +183,25 @@ static void plain(void)
 	struct answer a = { .status = 0 };
 	int fd = dial();
 
-	CHECK(say(fd, "GET /show%20/.?a=1%2f+x&b HTTP/1.1\r\n" HOST "x-test: yes\r\n"
-		      "X-Request-Id: id-1.2_3\r\n\r\n"));
-	CHECK(hear(fd, &a) && a.status == 200);
+	CHECK(send_text(fd, "GET /show%20/.?a=1%2f+x&b HTTP/1.1\r\n" HOST "x-test: yes\r\n"
+			    "X-Request-Id: id-1.2_3\r\n\r\n"));
+	CHECK(read_response(fd, &a) && a.status == 200);
 	CHECK_STR(a.body, "GET /show%20/. a=1/ x;b=; yes 127.0.0.1");
 	CHECK(strstr(a.head, "X-Request-Id: id-1.2_3\r\n"));
 	CHECK(strstr(a.head, "Content-Type: text/plain\r\n"));
-	/* the same connection; an id that is none is replaced */
-	CHECK(say(fd, "POST /echo HTTP/1.1\r\n" HOST
-		      "X-Request-Id: a b\r\nContent-Length: 5\r\n\r\nhello"));
-	CHECK(hear(fd, &a) && a.status == 200);
+	/* the same connection; an invalid id is replaced */
+	CHECK(send_text(fd, "POST /echo HTTP/1.1\r\n" HOST
+			    "X-Request-Id: a b\r\nContent-Length: 5\r\n\r\nhello"));
+	CHECK(read_response(fd, &a) && a.status == 200);
 	CHECK_STR(a.body, "hello");
 	CHECK(strstr(a.head, "X-Request-Id: ") && !strstr(a.head, "a b"));
-	/* no answer is one too */
-	CHECK(say(fd, "GET /none HTTP/1.1\r\n" HOST "\r\n") && hear(fd, &a) && a.status == 500);
+	/* a handler without a response gets one */
+	CHECK(send_text(fd, "GET /none HTTP/1.1\r\n" HOST "\r\n") && read_response(fd, &a) &&
+	      a.status == 500);
 	CHECK_STR(a.body, "{\"error\":{\"code\":\"INTERNAL\",\"message\":\"the "
 			  "handler sent no response\",\"retryable\":false,\"details\":{}}}");
-	CHECK(say(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && hear(fd, &a) && a.status == 206);
+	CHECK(send_text(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && read_response(fd, &a) &&
+	      a.status == 206);
 	CHECK_STR(a.body, "23456");
 	CHECK(EVENTUALLY(numbers().requests == 0) && numbers().connections == 1);
 	CHECK(last_status == 206);
@@ -218,10 +219,10 @@ static void pipelined(void)
 	struct answer a = { .status = 0 };
 	int fd = dial();
 
-	CHECK(say(fd, one));
-	CHECK(hear(fd, &a) && !strcmp(a.body, "one"));
-	CHECK(hear(fd, &a) && !strcmp(a.body, "two"));
-	CHECK(hear(fd, &a) && !strcmp(a.body, "23456"));
+	CHECK(send_text(fd, one));
+	CHECK(read_response(fd, &a) && !strcmp(a.body, "one"));
+	CHECK(read_response(fd, &a) && !strcmp(a.body, "two"));
+	CHECK(read_response(fd, &a) && !strcmp(a.body, "23456"));
 	close(fd);
 	free(a.body);
 }
@@ -231,11 +232,11 @@ static void head_only(void)
 	struct answer a = { .status = 0 };
 	int fd = dial();
 
-	CHECK(say(fd, "HEAD /file HTTP/1.1\r\n" HOST "\r\n"));
+	CHECK(send_text(fd, "HEAD /file HTTP/1.1\r\n" HOST "\r\n"));
 	CHECK(read_head(fd, &a) && strstr(a.head, "Content-Length: 5\r\n"));
-	CHECK(say(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && hear(fd, &a));
+	CHECK(send_text(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && read_response(fd, &a));
 	CHECK_STR(a.body, "23456");
-	CHECK(say(fd, "HEAD /stream?n=1000000 HTTP/1.1\r\n" HOST "\r\n"));
+	CHECK(send_text(fd, "HEAD /stream?n=1000000 HTTP/1.1\r\n" HOST "\r\n"));
 	CHECK(read_head(fd, &a) && a.status == 200 && strstr(a.head, "X-More: 1"));
 	CHECK(recv(fd, &(char){ 0 }, 1, 0) == 0);
 	close(fd);
@@ -247,14 +248,15 @@ static void expect(void)
 	struct answer a = { .status = 0 };
 	int fd = dial();
 
-	CHECK(say(fd, "POST /echo HTTP/1.1\r\n" HOST
-		      "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"));
+	CHECK(send_text(fd, "POST /echo HTTP/1.1\r\n" HOST
+			    "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"));
 	CHECK(read_head(fd, &a) && a.status == 100);
-	CHECK(say(fd, "hi") && hear(fd, &a) && a.status == 200 && !strcmp(a.body, "hi"));
-	/* who does not want the body does not ask for it */
-	CHECK(say(fd, "POST /unread HTTP/1.1\r\n" HOST
-		      "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"));
-	CHECK(hear(fd, &a) && a.status == 404 && is_closed(fd));
+	CHECK(send_text(fd, "hi") && read_response(fd, &a) && a.status == 200 &&
+	      !strcmp(a.body, "hi"));
+	/* a handler that does not need the body does not request it */
+	CHECK(send_text(fd, "POST /unread HTTP/1.1\r\n" HOST
+			    "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"));
+	CHECK(read_response(fd, &a) && a.status == 404 && is_closed(fd));
 	close(fd);
 	CHECK(status_of("GET /file HTTP/1.1\r\n" HOST "Expect: wonders\r\n\r\n") == 417);
 	free(a.body);
@@ -265,19 +267,21 @@ static void unread(void)
 	struct answer a = { .status = 0 };
 	int fd = dial(), was;
 
-	/* a small body is read over, and the connection goes on */
-	CHECK(say(fd, "POST /unread HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nbody"));
-	CHECK(hear(fd, &a) && a.status == 404);
-	CHECK(say(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && hear(fd, &a) && a.status == 206);
-	/* a large one is not waited for */
-	CHECK(say(fd, "POST /unread HTTP/1.1\r\n" HOST "Content-Length: 40000000\r\n\r\nbody"));
-	CHECK(hear(fd, &a) && a.status == 404 && is_closed(fd));
+	/* a small body is skipped, and the connection continues */
+	CHECK(send_text(fd, "POST /unread HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nbody"));
+	CHECK(read_response(fd, &a) && a.status == 404);
+	CHECK(send_text(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && read_response(fd, &a) &&
+	      a.status == 206);
+	/* a large one closes the connection */
+	CHECK(send_text(fd,
+			"POST /unread HTTP/1.1\r\n" HOST "Content-Length: 40000000\r\n\r\nbody"));
+	CHECK(read_response(fd, &a) && a.status == 404 && is_closed(fd));
 	close(fd);
-	/* the refused do not even get so far */
+	/* a refused request does not reach the handler */
 	fd = dial();
 	was = began;
-	CHECK(say(fd, "POST /denied HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\n"));
-	CHECK(hear(fd, &a) && a.status == 401 && !strcmp(a.body, "key") && is_closed(fd));
+	CHECK(send_text(fd, "POST /denied HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\n"));
+	CHECK(read_response(fd, &a) && a.status == 401 && !strcmp(a.body, "key") && is_closed(fd));
 	CHECK(strstr(a.head, "WWW-Authenticate: Bearer") && began == was);
 	close(fd);
 	/* too large for the handler */
@@ -295,13 +299,14 @@ static void upload_waits(void)
 	go_on = false;
 	memset(block, 1, sizeof(block));
 	fcntl(p.fd, F_SETFL, O_NONBLOCK);
-	CHECK(say(p.fd, "POST /count?wait HTTP/1.1\r\n" HOST "Content-Length: 64000000\r\n\r\n"));
+	CHECK(send_text(p.fd,
+			"POST /count?wait HTTP/1.1\r\n" HOST "Content-Length: 64000000\r\n\r\n"));
 	while (sent < 64000000 && poll(&p, 1, 300) == 1) {
 		ssize_t n = send(p.fd, block, sizeof(block), MSG_NOSIGNAL);
 
 		sent += n > 0 ? (size_t)n : 0;
 	}
-	/* The handler took one piece; the rest is in the kernel and in one small buffer. */
+	/* The handler read one piece; the rest is in the kernel and in one small buffer. */
 	CHECK(EVENTUALLY(read_bytes > 0));
 	CHECK(sent < 32000000 && read_bytes <= 8192);
 	go_on = true;
@@ -309,10 +314,10 @@ static void upload_waits(void)
 	while (sent < 64000000) {
 		size_t n = 64000000 - sent < sizeof(block) ? 64000000 - sent : sizeof(block);
 
-		CHECK(say_bytes(p.fd, block, n));
+		CHECK(send_bytes(p.fd, block, n));
 		sent += n;
 	}
-	CHECK(hear(p.fd, &a));
+	CHECK(read_response(p.fd, &a));
 	CHECK_STR(a.body, "64000000 64000000");
 	close(p.fd);
 	free(a.body);
@@ -326,10 +331,10 @@ static void upload_chunked(void)
 
 	memset(block, 2, sizeof(block));
 	memcpy(block + 65536, "\r\n", 2);
-	CHECK(say(fd, "POST /count HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"));
+	CHECK(send_text(fd, "POST /count HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"));
 	for (int i = 0; i < 1024; i++)
-		CHECK(say(fd, "10000\r\n") && say_bytes(fd, block, sizeof(block)));
-	CHECK(say(fd, "0\r\n\r\n") && hear(fd, &a));
+		CHECK(send_text(fd, "10000\r\n") && send_bytes(fd, block, sizeof(block)));
+	CHECK(send_text(fd, "0\r\n\r\n") && read_response(fd, &a));
 	CHECK_STR(a.body, "67108864 134217728");
 	close(fd);
 	free(a.body);
@@ -341,22 +346,22 @@ static void download(void)
 	int fd = dial(), before;
 
 	wrote = 0;
-	CHECK(say(fd, "GET /stream?n=67108864 HTTP/1.1\r\n" HOST "\r\n"));
-	/* who does not read stops the handler */
+	CHECK(send_text(fd, "GET /stream?n=67108864 HTTP/1.1\r\n" HOST "\r\n"));
+	/* a reader that stops blocks the handler */
 	CHECK(EVENTUALLY(wrote > 0));
 	do {
 		before = wrote;
 		nap(300);
 	} while (wrote != before);
 	CHECK(wrote > 0 && wrote < 4000);
-	CHECK(hear(fd, &a) && a.len == 67108864 && a.body[67108863] == 'x');
-	CHECK(say(fd, "GET /stream?n=0 HTTP/1.1\r\n" HOST "\r\n"));
-	CHECK(hear(fd, &a) && a.len == 0);
+	CHECK(read_response(fd, &a) && a.len == 67108864 && a.body[67108863] == 'x');
+	CHECK(send_text(fd, "GET /stream?n=0 HTTP/1.1\r\n" HOST "\r\n"));
+	CHECK(read_response(fd, &a) && a.len == 0);
 	close(fd);
 	free(a.body);
 }
 
-static const char *const say_then_close[] = {
+static const char *const send_then_close[] = {
 	"",
 	"GET /sh",
 	"GET /file HTTP/1.1\r\nHo",
@@ -371,14 +376,14 @@ static const char *const say_then_close[] = {
 	"GET /upgrade HTTP/1.1\r\n" HOST "Connection: Upgrade\r\nUpgrade: echo\r\n\r\nab",
 };
 
-/* At each place of a request, the caller hangs up; the handler ends and nothing is left. */
-static void vanish(void)
+/* The client disconnects at each stage of a request; the handler ends and nothing is left. */
+static void disconnect(void)
 {
-	for (size_t i = 0; i < sizeof(say_then_close) / sizeof(say_then_close[0]); i++) {
+	for (size_t i = 0; i < sizeof(send_then_close) / sizeof(send_then_close[0]); i++) {
 		for (int late = 0; late < 2; late++) {
 			int fd = dial();
 
-			CHECK(say(fd, say_then_close[i]));
+			CHECK(send_text(fd, send_then_close[i]));
 			nap(late ? 100 : 0);
 			close(fd);
 			CHECK(EVENTUALLY(numbers().requests == 0 && numbers().connections == 0));
@@ -387,20 +392,21 @@ static void vanish(void)
 	}
 }
 
-/* The same by many at once, at any moment, having read something or not. */
+/* Many clients disconnect at once, at any time, with or without reading. */
 static void *storm_one(void *arg)
 {
-	unsigned seed = *(unsigned *)arg, n = sizeof(say_then_close) / sizeof(say_then_close[0]);
+	unsigned seed = *(unsigned *)arg, n = sizeof(send_then_close) / sizeof(send_then_close[0]);
 	static const char whole[] = "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx";
 	struct answer a = { .status = 0 };
 	char buf[4096];
 
 	for (int i = 0; i < 60; i++) {
 		int fd = dial();
-		bool well = fd >= 0 && say(fd, whole) && hear(fd, &a) && a.status == 200;
+		bool well =
+			fd >= 0 && send_text(fd, whole) && read_response(fd, &a) && a.status == 200;
 
 		if (well)
-			say(fd, say_then_close[(unsigned)rand_r(&seed) % n]);
+			send_text(fd, send_then_close[(unsigned)rand_r(&seed) % n]);
 		else
 			*(unsigned *)arg = 0;
 		nap((unsigned)rand_r(&seed) % 4);
@@ -435,11 +441,11 @@ static void upgraded(void)
 	char buf[8] = "";
 	int fd = dial();
 
-	CHECK(say(fd, "GET /upgrade HTTP/1.1\r\n" HOST
-		      "Connection: Upgrade\r\nUpgrade: echo\r\n\r\nab"));
+	CHECK(send_text(fd, "GET /upgrade HTTP/1.1\r\n" HOST
+			    "Connection: Upgrade\r\nUpgrade: echo\r\n\r\nab"));
 	CHECK(read_head(fd, &a) && a.status == 101 && strcasestr(a.head, "\r\nUpgrade: echo\r\n"));
 	CHECK(read_exactly(fd, buf, 2) && !strcmp(buf, "ab"));
-	CHECK(say(fd, "cd") && read_exactly(fd, buf, 2) && !strcmp(buf, "cd"));
+	CHECK(send_text(fd, "cd") && read_exactly(fd, buf, 2) && !strcmp(buf, "cd"));
 	shutdown(fd, SHUT_WR);
 	CHECK(is_closed(fd));
 	close(fd);
@@ -460,10 +466,11 @@ static void unix_socket(void)
 	CHECK(!http_server_listen(server, address, 0660, NULL, 0, &err));
 	CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0660);
 	fd = dial_unix(path);
-	CHECK(fd >= 0 && say(fd, "GET /show%20/. HTTP/1.1\r\n" HOST "\r\n") && hear(fd, &a));
+	CHECK(fd >= 0 && send_text(fd, "GET /show%20/. HTTP/1.1\r\n" HOST "\r\n") &&
+	      read_response(fd, &a));
 	CHECK_STR(a.body, "GET /show%20/.  - unix");
 	close(fd);
-	/* one who is alive keeps it, one who is not does not */
+	/* a running server keeps its socket, a stale one is replaced */
 	CHECK(!http_server_new(&opts, &other, &err));
 	CHECK(http_server_listen(other, address, 0600, NULL, 0, &err) && err.code == ERR_CONFLICT);
 	stop();
@@ -487,19 +494,21 @@ static void draining(void)
 	struct answer a = { .status = 0 };
 	int busy = dial(), idle = dial();
 
-	CHECK(say(idle, "GET /file HTTP/1.1\r\n" HOST "\r\n") && hear(idle, &a) && a.status == 206);
+	CHECK(send_text(idle, "GET /file HTTP/1.1\r\n" HOST "\r\n") && read_response(idle, &a) &&
+	      a.status == 206);
 	CHECK(EVENTUALLY(numbers().requests == 0));
 	go_on = false;
-	CHECK(say(busy, "POST /count?wait HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nab"));
+	CHECK(send_text(busy, "POST /count?wait HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nab"));
 	CHECK(EVENTUALLY(read_bytes == 2 && numbers().requests == 1));
 	http_server_drain(server, 50);
 	CHECK(numbers().requests == 1);
-	CHECK(say(idle, "GET /file HTTP/1.1\r\n" HOST "\r\n") && hear(idle, &a) && a.status == 503);
+	CHECK(send_text(idle, "GET /file HTTP/1.1\r\n" HOST "\r\n") && read_response(idle, &a) &&
+	      a.status == 503);
 	CHECK(is_closed(idle));
 	go_on = true;
 	http_server_drain(server, 10000);
 	CHECK(numbers().requests == 0);
-	CHECK(hear(busy, &a) && a.status == 200 && strstr(a.head, "Connection: close"));
+	CHECK(read_response(busy, &a) && a.status == 200 && strstr(a.head, "Connection: close"));
 	close(busy);
 	close(idle);
 	stop();
@@ -507,8 +516,8 @@ static void draining(void)
 	free(a.body);
 }
 
-/* The server ends while a handler of each kind is at work. */
-static void ends_all(void)
+/* The server ends while a handler of each kind is running. */
+static void server_end_stops_handlers(void)
 {
 	static const char *const busy[] = {
 		"GET /stream?n=100000000 HTTP/1.1\r\n" HOST "\r\n",
@@ -523,7 +532,7 @@ static void ends_all(void)
 	CHECK(serve(&opts, "127.0.0.1:0"));
 	for (int i = 0; i < 5; i++) {
 		fds[i] = dial();
-		CHECK(say(fds[i], busy[i]));
+		CHECK(send_text(fds[i], busy[i]));
 	}
 	CHECK(EVENTUALLY(numbers().requests == 4));
 	nap(50);
@@ -550,11 +559,11 @@ int main(void)
 	RUN(upload_waits);
 	RUN(upload_chunked);
 	RUN(download);
-	RUN(vanish);
+	RUN(disconnect);
 	RUN(storm);
 	RUN(upgraded);
 	RUN(unix_socket);
 	RUN(draining);
-	RUN(ends_all);
+	RUN(server_end_stops_handlers);
 	return tap_done();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server does not take: too much at once, too large, ambiguous, too slow; and TLS. */
+/* What a server refuses: too many requests, too large, ambiguous or too slow ones; and TLS. */
 #include "http/server.h"
 #include "http_client.h"
 #include "tmp_name.h"
@@ -54,8 +54,8 @@ static void upgrade(struct http_request *rq)
 
 	if (http_upgrade(rq, "greeting", &fd, &extra, &extra_len, &e))
 		return;
-	say(fd, "and so ");
-	say_bytes(fd, extra, extra_len);
+	send_text(fd, "and so ");
+	send_bytes(fd, extra, extra_len);
 	close(fd);
 }
 
@@ -76,8 +76,7 @@ static void handle(void *arg, struct http_request *rq)
 	served++;
 }
 
-/* ---- too much -----------------------------------------------------------------------------------
- */
+/* ---- too many or too large ------------------------------------------------------------------- */
 
 static atomic_int contexts;
 
@@ -104,23 +103,25 @@ static void requests(void)
 	go_on = false;
 	for (int i = 0; i < 3; i++) {
 		fds[i] = dial();
-		CHECK(say(fds[i], "GET /wait HTTP/1.1\r\n" HOST "\r\n"));
+		CHECK(send_text(fds[i], "GET /wait HTTP/1.1\r\n" HOST "\r\n"));
 	}
 	CHECK(EVENTUALLY(inside == 3));
 	plain = dial();
-	CHECK(say(plain, "GET /x HTTP/1.1\r\n" HOST "\r\n") && hear(plain, &a) && a.status == 503);
+	CHECK(send_text(plain, "GET /x HTTP/1.1\r\n" HOST "\r\n") && read_response(plain, &a) &&
+	      a.status == 503);
 	CHECK(strstr(a.head, "Retry-After: 1\r\n") && strstr(a.body, "\"retryable\":true"));
 	fds[3] = dial();
-	CHECK(say(fds[3], "POST /x HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\n"));
-	CHECK(hear(fds[3], &a) && a.status == 503 && is_closed(fds[3]));
+	CHECK(send_text(fds[3], "POST /x HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\n"));
+	CHECK(read_response(fds[3], &a) && a.status == 503 && is_closed(fds[3]));
 	/* no handler ran for these two, so their contexts were released */
 	CHECK(EVENTUALLY(contexts == 3));
 	go_on = true;
 	for (int i = 0; i < 3; i++)
-		CHECK(hear(fds[i], &a) && a.status == 200);
-	/* there is room again, on the connection that was told to come back */
+		CHECK(read_response(fds[i], &a) && a.status == 200);
+	/* there is capacity again, on the connection that got 503 */
 	CHECK(EVENTUALLY(inside == 0));
-	CHECK(say(plain, "GET /x HTTP/1.1\r\n" HOST "\r\n") && hear(plain, &a) && a.status == 200);
+	CHECK(send_text(plain, "GET /x HTTP/1.1\r\n" HOST "\r\n") && read_response(plain, &a) &&
+	      a.status == 200);
 	for (int i = 0; i < 4; i++)
 		close(fds[i]);
 	close(plain);
@@ -137,7 +138,7 @@ static void heads(void)
 	char *end;
 
 	CHECK(serve(&o, "127.0.0.1:0"));
-	/* a little too much, and far too much: of the target, of a header, of headers */
+	/* slightly and far too much: of the target, of a header, of headers */
 	for (size_t n = 5000; n <= 70000; n += 65000) {
 		end = text + sprintf(text, "GET /");
 		memset(end, 'a', n);
@@ -158,7 +159,7 @@ static void heads(void)
 	stop();
 }
 
-/* Text of a head with n of something: of the path, of a value, headers, parameters, cookies. */
+/* A head with n of something: of the path, of a value, headers, parameters, cookies. */
 static size_t make_head(char *to, int shape, int n)
 {
 	char *end = to + sprintf(to, "GET /");
@@ -177,8 +178,8 @@ static size_t make_head(char *to, int shape, int n)
 	return (size_t)(end + sprintf(end, "\r\n") - to);
 }
 
-/* Whatever is too much of it, nobody is left without a word, but for one who sends cookies of which
- * the library makes too many: he is cut. */
+/* Every oversized head gets a response, except for one with too many cookies for the library, which
+ * is disconnected. */
 static void larger_and_larger_heads(void)
 {
 	const struct http_opts o = { .handler = handle };
@@ -198,7 +199,7 @@ static void larger_and_larger_heads(void)
 				      status == 431 || shape == 4);
 		}
 	}
-	/* a path as long as the kernel takes them, of bytes that are all encoded */
+	/* a path as long as the kernel accepts, with all bytes encoded */
 	CHECK(status_of_bytes(text, make_head(text, 0, 3 * 4096 + 200)) == 200);
 	CHECK(EVENTUALLY(numbers().connections == 0));
 	stop();
@@ -217,7 +218,7 @@ static long resident_kb(void)
 	return kb;
 }
 
-/* Each has asked something before: only then it has cost what it costs. */
+/* Each has made a request before, because only then it has its full cost. */
 static void idle_connections_are_small(void)
 {
 	enum { MANY = 2000, EACH_KB = 20 };
@@ -240,13 +241,14 @@ static void idle_connections_are_small(void)
 	before = resident_kb();
 	for (int i = 0; i < MANY; i++) {
 		fds[i] = dial();
-		CHECK(say(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n") && hear(fds[i], &a));
+		CHECK(send_text(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n") &&
+		      read_response(fds[i], &a));
 	}
 	printf("# %ld kB for %d connections\n", resident_kb() - before, MANY);
 	CHECK(numbers().connections >= MANY && resident_kb() - before <= (long)MANY * EACH_KB);
 	for (int i = 0; i < MANY; i++)
 		close(fds[i]);
-	/* and is given back */
+	/* the memory is released */
 	CHECK(EVENTUALLY(numbers().connections == 0 && resident_kb() - before < 2 * MANY));
 	free(a.body);
 	stop();
@@ -263,13 +265,14 @@ static void connections(void)
 		CHECK(serve(round ? &each : &many, "127.0.0.1:0"));
 		for (int i = 0; i < 4; i++) {
 			fds[i] = dial();
-			CHECK(say(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n") && hear(fds[i], &a));
+			CHECK(send_text(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n") &&
+			      read_response(fds[i], &a));
 		}
 		fds[4] = dial();
-		say(fds[4], "GET / HTTP/1.1\r\n" HOST "\r\n");
+		send_text(fds[4], "GET / HTTP/1.1\r\n" HOST "\r\n");
 		close(fds[0]);
-		/* it was refused, or waited for the one that went */
-		if (hear(fds[4], &a))
+		/* it was refused, or waited for the closed one */
+		if (read_response(fds[4], &a))
 			CHECK(numbers().connections <= 4);
 		for (int i = 1; i < 5; i++)
 			close(fds[i]);
@@ -279,8 +282,7 @@ static void connections(void)
 	free(a.body);
 }
 
-/* ---- in two ways --------------------------------------------------------------------------------
- */
+/* ---- ambiguous requests ---------------------------------------------------------------------- */
 
 static void bad(void)
 {
@@ -348,15 +350,15 @@ static void bad(void)
 /* ---- too slow -----------------------------------------------------------------------------------
  */
 
-/* A byte each 100 ms until the server has enough; false: it never had. */
+/* Sends a byte each 100 ms until the server closes; false: it never did. */
 static bool drip(int fd, const char *first)
 {
-	bool open = say(fd, first);
+	bool open = send_text(fd, first);
 
 	for (int i = 0; i < 1200 && open; i++) {
 		nap(100);
-		open = say(fd, "a") && recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT | MSG_PEEK) < 0 &&
-		       errno == EAGAIN;
+		open = send_text(fd, "a") &&
+		       recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;
 	}
 	close(fd);
 	return !open;
@@ -376,19 +378,20 @@ static void slow(void)
 	failed = 0;
 	CHECK(drip(dial(), "POST / HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n"));
 	CHECK(EVENTUALLY(failed == 1));
-	/* a body that stops coming, a reader that stops reading */
+	/* a body that stalls, a reader that stalls */
 	fd = dial();
-	CHECK(say(fd, "POST / HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nab") && is_closed(fd));
+	CHECK(send_text(fd, "POST / HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nab") &&
+	      is_closed(fd));
 	close(fd);
 	CHECK(EVENTUALLY(failed == 2));
 	fd = dial();
-	CHECK(say(fd, "GET /stream?n=1000000 HTTP/1.1\r\n" HOST "\r\n"));
+	CHECK(send_text(fd, "GET /stream?n=1000000 HTTP/1.1\r\n" HOST "\r\n"));
 	CHECK(EVENTUALLY(failed == 3));
 	CHECK(EVENTUALLY(numbers().connections == 0 && numbers().requests == 0));
 	close(fd);
 	for (int i = 0; i < 20; i++)
 		close(idle[i]);
-	/* all of them were cut, and the server is well */
+	/* all of them were disconnected, and the server still works */
 	CHECK(status_of("GET / HTTP/1.1\r\n" HOST "\r\n") == 200);
 	stop();
 }
@@ -406,10 +409,10 @@ static void streams(void)
 	CHECK(serve(&o, "127.0.0.1:0"));
 	for (int i = 0; i < MANY; i++) {
 		fds[i] = dial();
-		CHECK(say(fds[i], "GET /stream?slowly&n=400 HTTP/1.1\r\n" HOST "\r\n"));
+		CHECK(send_text(fds[i], "GET /stream?slowly&n=400 HTTP/1.1\r\n" HOST "\r\n"));
 	}
 	for (int i = 0; i < MANY; i++) {
-		CHECK(hear(fds[i], &a) && a.len == LINES * 61);
+		CHECK(read_response(fds[i], &a) && a.len == LINES * 61);
 		for (int k = 0; k < LINES; k++)
 			CHECK(atoi(a.body + k * 61) == k && a.body[k * 61 + 60] == '\n');
 		close(fds[i]);
@@ -498,7 +501,7 @@ static void tls(void)
 	CHECK(ask_by_tls("-tls1_1", "GET / HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n", buf, sizeof(buf)));
 	CHECK_STR(buf, "");
 	stop();
-	/* a certificate that is none */
+	/* an invalid certificate */
 	o.tls_cert = "nothing";
 	CHECK(!http_server_new(&o, &server, &err));
 	CHECK(http_server_listen(server, "127.0.0.1:0", 0, NULL, 0, &err));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that cannot be finished: files that become shorter, streams whose making fails. */
+/* Responses that cannot be finished: files that shrink, streams that fail. */
 #include "http/server.h"
 #include "http_client.h"
 
@@ -20,14 +20,14 @@ static void send_file(struct http_request *rq)
 	http_reply_fd(rq, 200, "text/plain", dup(file), offset, FILE_SIZE - offset);
 }
 
-/* Writes n bytes and gives up; then nothing can be written any more. */
+/* Writes n bytes and aborts; after that nothing can be written. */
 static void abort_stream(struct http_request *rq)
 {
 	long n = atol(http_query(rq, "n"));
 	char buf[1000];
 
 	memset(buf, 'x', sizeof(buf));
-	http_stream_abort(rq); /* nothing was begun yet */
+	http_stream_abort(rq); /* nothing was sent yet */
 	if (http_stream_begin(rq, 200, "text/plain"))
 		return;
 	for (long done = 0; done < n; done += 1000) {
@@ -51,7 +51,7 @@ static void handle(void *arg, struct http_request *rq)
 		http_reply(rq, 200, NULL, NULL, 0);
 }
 
-/* Byte i of the file is i in one of its digits. */
+/* Byte i of the file is one of the digits of i. */
 static bool fill_file(void)
 {
 	char *p;
@@ -85,24 +85,25 @@ static void whole_file(void)
 	int fd = dial();
 
 	CHECK(fill_file());
-	CHECK(say(fd, "HEAD /file HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
+	CHECK(send_text(fd, "HEAD /file HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
 	CHECK(strstr(a.head, "Content-Length: 41943040\r\n"));
-	CHECK(say(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && hear(fd, &a));
+	CHECK(send_text(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && read_response(fd, &a));
 	CHECK(a.len == FILE_SIZE && is_right(&a, 0));
-	/* the same connection, and not from a block's begin */
+	/* the same connection, and not from the start of a block */
 	snprintf(text, sizeof(text), "GET /file?from=%d HTTP/1.1\r\n" HOST "\r\n", 20000001);
-	CHECK(say(fd, text) && hear(fd, &a));
+	CHECK(send_text(fd, text) && read_response(fd, &a));
 	CHECK(a.len == FILE_SIZE - 20000001 && is_right(&a, 20000001));
-	/* at its very end, and the last byte */
+	/* at the very end, and the last byte */
 	snprintf(text, sizeof(text), "GET /file?from=%d HTTP/1.1\r\n" HOST "\r\n", FILE_SIZE);
-	CHECK(say(fd, text) && hear(fd, &a) && a.status == 200 && a.len == 0);
+	CHECK(send_text(fd, text) && read_response(fd, &a) && a.status == 200 && a.len == 0);
 	snprintf(text, sizeof(text), "GET /file?from=%d HTTP/1.1\r\n" HOST "\r\n", FILE_SIZE - 1);
-	CHECK(say(fd, text) && hear(fd, &a) && a.len == 1 && is_right(&a, FILE_SIZE - 1));
+	CHECK(send_text(fd, text) && read_response(fd, &a) && a.len == 1 &&
+	      is_right(&a, FILE_SIZE - 1));
 	free(a.body);
 	close(fd);
 }
 
-/* The bytes that come are the file's, and less than were announced. */
+/* The received bytes are those of the file, and fewer than declared. */
 static void shorter_file(void)
 {
 	struct answer a = { .status = 0 };
@@ -113,11 +114,11 @@ static void shorter_file(void)
 		fd = dial();
 		if (early)
 			CHECK(!ftruncate(file, 1000));
-		CHECK(say(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
+		CHECK(send_text(fd, "GET /file HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
 		CHECK(strstr(a.head, "Content-Length: 41943040\r\n"));
 		a.len = 0;
 		CHECK(read_more(fd, &a, 1000));
-		/* far behind what the sockets hold by now */
+		/* far beyond what the sockets hold by now */
 		CHECK(early || !ftruncate(file, FILE_SIZE - 1000));
 		while (read_more(fd, &a, 502))
 			;
@@ -145,8 +146,8 @@ static void broken_stream(void)
 		wrote = refused = 0;
 		snprintf(text, sizeof(text), "GET /abort?n=%d%s HTTP/1.1\r\n" HOST "\r\n", sizes[i],
 			 i % 2 ? "&twice" : "");
-		CHECK(say(fd, text));
-		CHECK(!hear(fd, &a)); /* all that was written, and no end */
+		CHECK(send_text(fd, text));
+		CHECK(!read_response(fd, &a)); /* everything that was written, but no end */
 		CHECK(a.status == 200 && strcasestr(a.head, "chunked"));
 		CHECK(a.len == (size_t)sizes[i] && wrote == sizes[i] / 1000);
 		CHECK(is_closed(fd));
@@ -156,7 +157,7 @@ static void broken_stream(void)
 	free(a.body);
 }
 
-/* Without chunks a connection that ends in an orderly way would be a whole answer. */
+/* Without chunks an orderly close would look like a complete response. */
 static void broken_old_stream(void)
 {
 	char buf[4096];
@@ -164,7 +165,7 @@ static void broken_old_stream(void)
 	int fd = dial();
 	ssize_t n;
 
-	CHECK(say(fd, "GET /abort?n=5000 HTTP/1.0\r\n\r\n"));
+	CHECK(send_text(fd, "GET /abort?n=5000 HTTP/1.0\r\n\r\n"));
 	CHECK(read_head(fd, &a) && a.status == 200 && !strcasestr(a.head, "chunked"));
 	do
 		n = recv(fd, buf, sizeof(buf), 0);
@@ -179,7 +180,7 @@ static void broken_head(void)
 	struct answer a = { .status = 0 };
 	int fd = dial();
 
-	CHECK(say(fd, "HEAD /abort?n=1000 HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
+	CHECK(send_text(fd, "HEAD /abort?n=1000 HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
 	CHECK(a.status == 200);
 	close(fd);
 	CHECK(EVENTUALLY(numbers().requests == 0));

@@ -6,7 +6,6 @@
 #include "cli/core/field.h"
 #include "cli/core/human.h"
 #include "cli/core/member.h"
-#include "cli/core/text_table.h"
 #include "cli/core/terminal.h"
 #include "tap.h"
 
@@ -67,22 +66,22 @@ static void texts(void)
 		{ "plain", "plain" },
 		{ "a\033[31mb\007\n\r\t", "a?[31mb????" },
 		{ "\xc3\xa4\xe6\x97\xa5", "\xc3\xa4\xe6\x97\xa5" },
-		{ "\x80\xff\xc3", "???" }, /* no UTF-8 */
-		{ "\xc0\xaf", "??" }, /* too long a form */
-		{ "\xed\xa0\x80", "???" }, /* half of a pair */
-		{ "\xf4\x90\x80\x80", "????" }, /* beyond the last */
+		{ "\x80\xff\xc3", "???" }, /* not UTF-8 */
+		{ "\xc0\xaf", "??" }, /* overlong */
+		{ "\xed\xa0\x80", "???" }, /* a lone surrogate */
+		{ "\xf4\x90\x80\x80", "????" }, /* beyond the last code point */
 		{ "\xc2\x9b"
 		  "31m",
 		  "?31m" }, /* the same as ESC [ */
 		{ "\xe2\x80\xae"
 		  "x\xe2\x81\xa6",
-		  "?x?" }, /* turns the direction */
+		  "?x?" }, /* changes the direction of text */
 	};
 	char buf[64];
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		CHECK_STR(human_clean(all[i].raw, buf, sizeof(buf)), all[i].clean);
-	/* a character is not cut in two; a wide one takes two columns, and fits whole or not at all
+	/* a character is not split; a wide one takes two columns and fits completely or not at all
 	 */
 	CHECK_STR(human_clean("\xe6\x97\xa5\xe6\x97\xa5", buf, 6), "\xe6\x97\xa5");
 	CHECK(human_width("a\xe6\x97\xa5") == 3);
@@ -96,14 +95,12 @@ static void tables(void)
 					       { NULL } };
 	auto_json json_t *rows = json_pack("[{s:s, s:{s:i}}, {s:s}]", "name", "a name that is long",
 					   "size", "bytes", 12 << 20, "name", "\033x");
-	struct text_table_style style = { .width = 17, .end = "\n" };
+	struct field_style style = { .width = 17, .end = "\n" };
 	char *text = NULL;
 	size_t len;
 	FILE *to = open_memstream(&text, &len);
-	struct text_table t;
 
-	field_fill_table(fields, rows, &t);
-	CHECK(t.ncells == 4 && text_table_print_as(&t, to, &style) == 0);
+	field_print_table_as(fields, rows, to, &style);
 	fclose(to);
 	CHECK_STR(text, "NAME         SIZE\n"
 			"a name tha\xe2\x80\xa6   12M\n"

@@ -26,7 +26,7 @@ static void exit_status_is_exact(void)
 	CHECK(oc.exit.duration_us > 0 && oc.exit.max_rss_bytes > 100000);
 }
 
-static void streams_are_apart_and_bytes_exact(void)
+static void streams_are_separate_and_exact(void)
 {
 	CHECK(run_bash("printf 'a\\0b\\377'; printf 'e\\0' >&2"));
 	CHECK(oc.out_len == 4 && !memcmp(oc.out, "a\0b\377", 4));
@@ -56,7 +56,7 @@ static void a_program_that_is_missing_is_named(void)
 	CHECK(begin(&(struct want){ .argv = ARGV("true"), .env = ARGV("=x") }) == AGENT_ERROR);
 }
 
-static void a_missing_interpreter_is_told_apart(void)
+static void a_missing_interpreter_has_its_own_error(void)
 {
 	const char *path = in_scratch("script");
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
@@ -67,7 +67,7 @@ static void a_missing_interpreter_is_told_apart(void)
 	CHECK(error_code() == ERR_NOT_FOUND && strstr(error_text(), "interpreter"));
 }
 
-static void the_environment_is_what_was_given(void)
+static void the_environment_is_exactly_the_given_one(void)
 {
 	CHECK(run_want(&(struct want){
 		.flags = AGENT_ATTACHED,
@@ -93,7 +93,7 @@ static bool is_gone(const char *mark)
 	return system(command) != 0;
 }
 
-static bool goes(const char *mark)
+static bool is_gone_soon(const char *mark)
 {
 	for (int ms = 0; ms < WAIT_MS && !is_gone(mark); ms += 20)
 		pause_ms(20);
@@ -115,14 +115,14 @@ static void a_deadline_ends_the_whole_tree(void)
 					       .argv = ARGV(text) }));
 		CHECK(oc.exit.hits & AGENT_HIT_TIME);
 		CHECK(oc.exit.code == -1 && oc.exit.signal == SIGKILL);
-		if (oc.out_len) /* else the machine was too busy to get that far */
+		if (oc.out_len) /* otherwise the machine was too busy to run the command */
 			break;
 	}
 	CHECK_STR(oc.out, "before\n");
-	CHECK(goes(mark));
+	CHECK(is_gone_soon(mark));
 }
 
-static void a_stopped_command_meets_its_deadline_too(void)
+static void a_stopped_command_times_out_too(void)
 {
 	CHECK(run_want(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED,
 				       .timeout_ms = 200,
@@ -130,7 +130,7 @@ static void a_stopped_command_meets_its_deadline_too(void)
 	CHECK((oc.exit.hits & AGENT_HIT_TIME) && oc.exit.signal == SIGKILL);
 }
 
-static void a_child_that_holds_the_pipe_does_not_hold_the_result(void)
+static void a_child_that_holds_the_pipe_does_not_delay_the_result(void)
 {
 	char mark[32], text[64];
 
@@ -141,7 +141,7 @@ static void a_child_that_holds_the_pipe_does_not_hold_the_result(void)
 	CHECK_STR(oc.out, "done\n");
 	CHECK(call(AGENT_SIGNAL, &(struct agent_signal){ oc.exec, SIGKILL, AGENT_TO_TREE },
 		   sizeof(struct agent_signal)) == AGENT_OK);
-	CHECK(goes(mark));
+	CHECK(is_gone_soon(mark));
 }
 
 static void later_output_of_a_survivor_is_kept(void)
@@ -218,9 +218,9 @@ static void input_is_streamed_and_waits_for_the_command(void)
 	CHECK(begin(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED | AGENT_STDIN_OPEN,
 				    .argv = ARGV(text) }) == AGENT_STARTED);
 	memset(block, 'x', sizeof(block));
-	CHECK(answered(feed(block, sizeof(block), 0), AGENT_OK)); /* the pipe holds as much */
+	CHECK(answered(feed(block, sizeof(block), 0), AGENT_OK)); /* as much as the pipe holds */
 	req = feed(block, sizeof(block), 0);
-	CHECK(poll(&p, 1, 100) == 0); /* back-pressure: no answer before it is in */
+	CHECK(poll(&p, 1, 100) == 0); /* back-pressure: no answer before it is written */
 	CHECK(answered(feed(block, 1, 0), AGENT_ERROR) && error_code() == ERR_CONFLICT);
 	CHECK(mkdir(in_scratch("reading"), 0755) == 0);
 	CHECK(answered(req, AGENT_OK));
@@ -230,7 +230,7 @@ static void input_is_streamed_and_waits_for_the_command(void)
 	CHECK(answered(feed("x", 1, 0), AGENT_ERROR));
 }
 
-static void input_nobody_takes_is_refused_when_the_command_ends(void)
+static void unread_input_is_refused_when_the_command_ends(void)
 {
 	static char block[AGENT_DATA_MAX];
 	uint32_t req;
@@ -251,7 +251,7 @@ static void without_input_it_is_empty(void)
 	CHECK(run_argv(ARGV("cat")) && oc.exit.code == 0 && oc.out_len == 0);
 }
 
-static void a_terminal_has_a_size_and_takes_another(void)
+static void a_terminal_has_a_size_and_can_be_resized(void)
 {
 	struct agent_resize z;
 
@@ -278,7 +278,7 @@ static void a_hang_up_of_the_terminal_ends_the_output(void)
 	CHECK_STR(oc.out, "x\r\n");
 }
 
-/* Of the command begun last: its state once nothing of it runs. */
+/* The state of the command begun last, once none of its processes runs. */
 static bool comes_to_end(struct agent_proc *ret)
 {
 	for (int ms = 0; ms < WAIT_MS; ms += 20) {
@@ -330,7 +330,7 @@ static void without_a_reader_the_oldest_is_dropped_and_marked(void)
 	CHECK(head.start == oc.exit.at.out_start && head.end == oc.exit.at.out_end);
 }
 
-static void an_attached_reader_holds_the_command_back(void)
+static void an_attached_reader_blocks_the_command(void)
 {
 	static char all[65536];
 	struct agent_offsets o = { 0 };
@@ -362,7 +362,7 @@ static void an_attached_reader_holds_the_command_back(void)
 	CHECK(len == 43897 && !strncmp(all + len - 9, "9000\nend\n", 9));
 }
 
-static void a_reader_that_dies_lets_the_command_go_on(void)
+static void a_dead_reader_unblocks_the_command(void)
 {
 	int second = client_connect();
 	struct agent_offsets o;
@@ -406,7 +406,7 @@ static void a_log_that_cannot_grow_never_blocks_the_command(void)
 	close(logs[1]);
 }
 
-static void a_file_limit_is_told(void)
+static void a_file_limit_is_reported(void)
 {
 	char command[256];
 
@@ -415,7 +415,7 @@ static void a_file_limit_is_told(void)
 	CHECK(oc.exit.signal == SIGXFSZ && (oc.exit.hits & AGENT_HIT_FILE));
 }
 
-static void a_full_table_gives_up_the_oldest(void)
+static void a_full_table_drops_the_oldest(void)
 {
 	for (int i = 0; i < AGENT_EXECS_MAX + 20; i++) {
 		CHECK(run_argv(ARGV("/bin/true")) && oc.exit.code == 0);
@@ -430,7 +430,7 @@ static void a_big_environment_arrives(void)
 
 	memset(big, 'v', sizeof(big) - 1);
 	memcpy(big, "BIG=", 4);
-	/* one string may have 128 kB at most: that is the kernel's own bound */
+	/* the kernel limits one string to 128 kB */
 	CHECK(begin(&(struct want){ .argv = ARGV("true"), .env = ARGV(big) }) == AGENT_ERROR);
 	CHECK(error_code() == ERR_LIMIT);
 	big[100000] = 0;
@@ -440,7 +440,7 @@ static void a_big_environment_arrives(void)
 	CHECK_STR(oc.out, "99996\n");
 }
 
-static void bad_messages_are_refused_and_do_no_harm(void)
+static void bad_messages_are_refused(void)
 {
 	static char junk[AGENT_MSG_MAX];
 	unsigned seed = 1;
@@ -474,7 +474,7 @@ static void a_short_message_ends_only_its_connection(void)
 	CHECK(client_alive());
 }
 
-static void more_connections_than_there_is_room_for_wait(void)
+static void too_many_connections_wait(void)
 {
 	int many[AGENT_CONNS_MAX + 4];
 	struct pollfd p;
@@ -494,7 +494,7 @@ static void more_connections_than_there_is_room_for_wait(void)
 	CHECK(client_alive());
 }
 
-static void a_peer_that_never_reads_costs_only_itself(void)
+static void a_peer_that_never_reads_affects_only_itself(void)
 {
 	int deaf = client_connect();
 	struct agent_ref r = { 1 };
@@ -546,35 +546,35 @@ static void all(void)
 {
 	RUN(nothing_is_accepted_before_the_binding);
 	RUN(exit_status_is_exact);
-	RUN(streams_are_apart_and_bytes_exact);
+	RUN(streams_are_separate_and_exact);
 	RUN(argv_is_run_without_a_shell);
 	RUN(a_program_that_is_missing_is_named);
-	RUN(a_missing_interpreter_is_told_apart);
-	RUN(the_environment_is_what_was_given);
+	RUN(a_missing_interpreter_has_its_own_error);
+	RUN(the_environment_is_exactly_the_given_one);
 	RUN(only_three_descriptors_are_open);
 	RUN(a_deadline_ends_the_whole_tree);
-	RUN(a_stopped_command_meets_its_deadline_too);
-	RUN(a_child_that_holds_the_pipe_does_not_hold_the_result);
+	RUN(a_stopped_command_times_out_too);
+	RUN(a_child_that_holds_the_pipe_does_not_delay_the_result);
 	RUN(later_output_of_a_survivor_is_kept);
 	RUN(signals_reach_group_process_and_tree);
 	RUN(input_is_streamed_and_waits_for_the_command);
-	RUN(input_nobody_takes_is_refused_when_the_command_ends);
+	RUN(unread_input_is_refused_when_the_command_ends);
 	RUN(without_input_it_is_empty);
-	RUN(a_terminal_has_a_size_and_takes_another);
+	RUN(a_terminal_has_a_size_and_can_be_resized);
 	RUN(a_hang_up_of_the_terminal_ends_the_output);
 	RUN(a_late_reader_gets_everything);
 	RUN(without_a_reader_the_oldest_is_dropped_and_marked);
-	RUN(an_attached_reader_holds_the_command_back);
-	RUN(a_reader_that_dies_lets_the_command_go_on);
+	RUN(an_attached_reader_blocks_the_command);
+	RUN(a_dead_reader_unblocks_the_command);
 	RUN(a_log_that_cannot_grow_never_blocks_the_command);
-	RUN(a_file_limit_is_told);
+	RUN(a_file_limit_is_reported);
 	RUN(a_big_environment_arrives);
-	RUN(bad_messages_are_refused_and_do_no_harm);
+	RUN(bad_messages_are_refused);
 	RUN(a_short_message_ends_only_its_connection);
-	RUN(more_connections_than_there_is_room_for_wait);
-	RUN(a_peer_that_never_reads_costs_only_itself);
+	RUN(too_many_connections_wait);
+	RUN(a_peer_that_never_reads_affects_only_itself);
 	RUN(nothing_grows);
-	RUN(a_full_table_gives_up_the_oldest);
+	RUN(a_full_table_drops_the_oldest);
 }
 
 int main(void)

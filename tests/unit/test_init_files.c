@@ -7,7 +7,7 @@
 #include "tap.h"
 #include "wire/agent_proto.h"
 
-/* Every byte a name can have, in a few names. */
+/* Every byte that a name can contain, in a few names. */
 static const char *const odd_names[] = {
 	"\n",  "-rf", " ", "*",	       "\\",   "\"'", "\xff\xfe", "\x01",     "a\tb\rc",  "$(id)",
 	"..a", "...", "~", "\xc3\xa9", "\x7f", ";",   "%s%n",	  "\x1b[31m", ".lodge-x", "#?&=+",
@@ -112,7 +112,7 @@ static void only_files_and_directories_are_opened(void)
 	CHECK(file_op(AGENT_OPEN, AGENT_READ | AGENT_DIR, 0, fifo, NULL) == AGENT_ERROR);
 }
 
-static void its_own_descriptors_and_memory_are_out_of_reach(void)
+static void descriptors_and_memory_of_lodge_init_are_not_reachable(void)
 {
 	char own[64], line[64];
 
@@ -135,7 +135,7 @@ static void its_own_descriptors_and_memory_are_out_of_reach(void)
 				    .cwd = "/proc/self/cwd" }) == AGENT_ERROR);
 }
 
-static void a_write_is_whole_or_not_there(void)
+static void a_write_is_atomic(void)
 {
 	const char *path = in_scratch("atomic");
 	uint64_t t;
@@ -193,7 +193,7 @@ static void an_unfinished_write_leaves_nothing(void)
 	CHECK(access(path, F_OK) < 0);
 }
 
-static void a_link_is_written_through_not_replaced(void)
+static void a_link_is_followed_by_writes(void)
 {
 	struct stat st;
 
@@ -209,7 +209,7 @@ static void a_link_is_written_through_not_replaced(void)
 	      AGENT_ERROR);
 }
 
-static void directories_are_made_moved_and_removed(void)
+static void directories_are_created_moved_and_removed(void)
 {
 	CHECK(file_op(AGENT_MKDIR, 0, 0, in_scratch("d/e/f"), NULL) == AGENT_ERROR);
 	CHECK(file_op(AGENT_MKDIR, AGENT_PARENTS, 0, in_scratch("d/e/f"), NULL) == AGENT_OK);
@@ -235,7 +235,7 @@ static void directories_are_made_moved_and_removed(void)
 static char data[1 << 20];
 static size_t data_len;
 
-/* Runs a job that writes, and collects what it wrote. */
+/* Runs a job that writes, and collects its output. */
 static bool job_out(uint32_t op, uint32_t depth, const char *path)
 {
 	int p[2];
@@ -334,7 +334,7 @@ static bool in_shell(const char *text)
 	return system(command) == 0;
 }
 
-static void an_archive_comes_back_as_it_went(void)
+static void an_archive_is_unpacked_exactly(void)
 {
 	char value[8];
 	struct stat a, b;
@@ -355,8 +355,8 @@ static void an_archive_comes_back_as_it_went(void)
 	CHECK(in_shell("diff -r --no-dereference tree copy2"));
 }
 
-/* What a header has of a long name may end like that of a directory. */
-static void a_long_name_is_cut_anywhere_in_its_header(void)
+/* The truncated name in the header may end like the name of a directory. */
+static void long_names_of_all_lengths(void)
 {
 	const char *const by[] = { "own", "gnu", "pax" };
 
@@ -371,7 +371,7 @@ static void a_long_name_is_cut_anywhere_in_its_header(void)
 	CHECK(in_shell("diff -r long own && diff -r long gnu && diff -r long pax"));
 }
 
-/* One header with its sum; content of three bytes for files. */
+/* One header with its checksum; files have three bytes of content. */
 static void add_entry(const char *name, char type, const char *link, unsigned mode)
 {
 	char *h = data + data_len;
@@ -432,7 +432,7 @@ static void hostile_archives_are_refused(void)
 	CHECK(unpack(0) && oc.exit.code == 1 && strstr(oc.message, "out/lodge-evil"));
 	CHECK(access("/tmp/lodge-evil", F_OK) < 0);
 	data_len = 0;
-	add_entry("out", '0', "", 0644); /* replaces the link, not what it names */
+	add_entry("out", '0', "", 0644); /* replaces the link, not its target */
 	add_entry("suid", '0', "", 06755);
 	CHECK(unpack(0) && oc.exit.code == 0);
 	CHECK(lstat(in_scratch("hostile/out"), &st) == 0 && S_ISREG(st.st_mode));
@@ -452,11 +452,11 @@ static void damaged_archives_are_reported(void)
 	data[3] = 'x';
 	CHECK(unpack(0) && oc.exit.code == 1 && strstr(oc.message, "invalid archive"));
 	data_len = 0;
-	add_entry("a", '0', "", 0644); /* no end mark */
+	add_entry("a", '0', "", 0644); /* no end marker */
 	CHECK(job_in(in_scratch("hostile"), 0) && oc.exit.code == 1);
 }
 
-static void layers_take_away_what_is_below(void)
+static void whiteouts_remove_files_of_lower_layers(void)
 {
 	CHECK(mkdir(in_scratch("hostile/dir"), 0755) == 0);
 	CHECK(put_file(in_scratch("hostile/dir/below"), "x") &&
@@ -509,8 +509,8 @@ static bool next_change(int fd, uint32_t *kind, char *path)
 	return !c.path_len || read(fd, path, c.path_len) == (ssize_t)c.path_len;
 }
 
-/* Passes over others: a new directory's content may be told twice. */
-static bool see(int fd, uint32_t kind, const char *want)
+/* Skips others, because the content of a new directory may be reported twice. */
+static bool wait_for_change(int fd, uint32_t kind, const char *want)
 {
 	char path[512];
 	uint32_t k;
@@ -523,7 +523,7 @@ static bool see(int fd, uint32_t kind, const char *want)
 	return false;
 }
 
-static void a_watch_sees_everything_below(void)
+static void a_watch_reports_everything_below(void)
 {
 	int p[2];
 
@@ -531,21 +531,25 @@ static void a_watch_sees_everything_below(void)
 	CHECK(begin_job(AGENT_JOB_WATCH, AGENT_JOB_RECURSIVE, 0, in_scratch("w"), p[1]) ==
 	      AGENT_STARTED);
 	close(p[1]);
-	CHECK(see(p[0], AGENT_CHANGE_READY, ""));
+	CHECK(wait_for_change(p[0], AGENT_CHANGE_READY, ""));
 	CHECK(put_file(in_scratch("w/f"), "x"));
-	CHECK(see(p[0], AGENT_CHANGE_CREATE, "f") && see(p[0], AGENT_CHANGE_WRITE, "f"));
+	CHECK(wait_for_change(p[0], AGENT_CHANGE_CREATE, "f") &&
+	      wait_for_change(p[0], AGENT_CHANGE_WRITE, "f"));
 	CHECK(mkdir(in_scratch("w/a"), 0755) == 0 && mkdir(in_scratch("w/a/b"), 0755) == 0);
-	CHECK(see(p[0], AGENT_CHANGE_CREATE, "a") && see(p[0], AGENT_CHANGE_CREATE, "a/b"));
+	CHECK(wait_for_change(p[0], AGENT_CHANGE_CREATE, "a") &&
+	      wait_for_change(p[0], AGENT_CHANGE_CREATE, "a/b"));
 	pause_ms(50);
 	CHECK(rename(in_scratch("w/f"), in_scratch("w/a/b/g")) == 0);
-	CHECK(see(p[0], AGENT_CHANGE_RENAME, "f") && see(p[0], AGENT_CHANGE_CREATE, "a/b/g"));
+	CHECK(wait_for_change(p[0], AGENT_CHANGE_RENAME, "f") &&
+	      wait_for_change(p[0], AGENT_CHANGE_CREATE, "a/b/g"));
 	CHECK(chmod(in_scratch("w/a/b/g"), 0600) == 0);
-	CHECK(see(p[0], AGENT_CHANGE_CHMOD, "a/b/g"));
+	CHECK(wait_for_change(p[0], AGENT_CHANGE_CHMOD, "a/b/g"));
 	CHECK(rename(in_scratch("w/a"), in_scratch("w/c")) == 0);
-	CHECK(see(p[0], AGENT_CHANGE_RENAME, "a") && see(p[0], AGENT_CHANGE_CREATE, "c"));
-	CHECK(see(p[0], AGENT_CHANGE_CREATE, "c/b/g"));
+	CHECK(wait_for_change(p[0], AGENT_CHANGE_RENAME, "a") &&
+	      wait_for_change(p[0], AGENT_CHANGE_CREATE, "c"));
+	CHECK(wait_for_change(p[0], AGENT_CHANGE_CREATE, "c/b/g"));
 	CHECK(unlink(in_scratch("w/c/b/g")) == 0);
-	CHECK(see(p[0], AGENT_CHANGE_REMOVE, "c/b/g"));
+	CHECK(wait_for_change(p[0], AGENT_CHANGE_REMOVE, "c/b/g"));
 	close(p[0]);
 	CHECK(wait_end(WAIT_MS) && oc.exit.code == 0);
 }
@@ -578,19 +582,19 @@ int main(void)
 	RUN(any_name_can_be_written_read_and_removed);
 	RUN(an_error_names_the_path);
 	RUN(only_files_and_directories_are_opened);
-	RUN(its_own_descriptors_and_memory_are_out_of_reach);
-	RUN(a_write_is_whole_or_not_there);
+	RUN(descriptors_and_memory_of_lodge_init_are_not_reachable);
+	RUN(a_write_is_atomic);
 	RUN(an_unfinished_write_leaves_nothing);
-	RUN(a_link_is_written_through_not_replaced);
-	RUN(directories_are_made_moved_and_removed);
+	RUN(a_link_is_followed_by_writes);
+	RUN(directories_are_created_moved_and_removed);
 	RUN(a_list_is_sorted_and_complete);
-	RUN(an_archive_comes_back_as_it_went);
-	RUN(a_long_name_is_cut_anywhere_in_its_header);
+	RUN(an_archive_is_unpacked_exactly);
+	RUN(long_names_of_all_lengths);
 	RUN(hostile_archives_are_refused);
 	RUN(damaged_archives_are_reported);
-	RUN(layers_take_away_what_is_below);
+	RUN(whiteouts_remove_files_of_lower_layers);
 	RUN(a_tree_is_removed_however_deep);
-	RUN(a_watch_sees_everything_below);
+	RUN(a_watch_reports_everything_below);
 	RUN(a_job_can_be_killed_and_has_a_deadline);
 	RUN(still_alive);
 	client_stop();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge-init after its engine is gone: commands go on, their ends and logs are there for the next
- * one, and what is kept has bounds. */
+/* lodge-init after its engine has died: commands continue, their results and logs are available to
+ * the next engine, and what is retained is bounded. */
 #include <sys/resource.h>
 
 #include "base/fd_message.h"
@@ -10,8 +10,7 @@
 
 #define ARGV(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-/* ---- what a new engine is given -----------------------------------------------------------------
- */
+/* ---- what a new engine gets ------------------------------------------------------------------ */
 
 static struct {
 	struct agent_logs l;
@@ -25,7 +24,7 @@ static void logs_close(void)
 		close(logs.fds[--logs.nfds]);
 }
 
-/* Asks for the logs; AGENT_LOGR or AGENT_ERROR, which is then in `reply`. */
+/* Requests the logs; AGENT_LOGR or AGENT_ERROR is then in `reply`. */
 static uint32_t get_logs(uint64_t exec)
 {
 	static char buf[AGENT_MSG_MAX];
@@ -102,7 +101,7 @@ static uint32_t feed(const void *bytes, uint32_t len, uint32_t eof)
 	return call(AGENT_STDIN, input, pack_input(bytes, len, eof));
 }
 
-static void a_running_command_is_handed_on(void)
+static void a_running_command_is_handed_over(void)
 {
 	struct agent_offsets o;
 
@@ -125,15 +124,15 @@ static void a_running_command_is_handed_on(void)
 	CHECK_STR(content(1), "e\n");
 }
 
-static void one_that_ended_alone_is_kept_until_it_is_forgotten(void)
+static void a_result_is_kept_until_it_is_forgotten(void)
 {
 	CHECK(begin(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED | AGENT_MERGE,
 				    .argv = ARGV("sleep 0.2; seq 1 2000; exit 5") }) ==
 	      AGENT_STARTED);
-	outcome_close(); /* the engine's own descriptors go with it */
+	outcome_close(); /* closes the engine's own descriptors */
 	engine_dies();
 	CHECK(ends_within(oc.exec, WAIT_MS));
-	for (int i = 0; i < 2; i++) { /* asking changes nothing */
+	for (int i = 0; i < 2; i++) { /* requesting changes nothing */
 		CHECK(get_logs(oc.exec) == AGENT_LOGR && logs.nfds == 1);
 		CHECK(logs.l.proc.exit.code == 5 && logs.l.proc.exit.hits == 0);
 		CHECK(logs.l.proc.exit.at.out_start == 0 && logs.l.proc.exit.at.out_end == 8893);
@@ -141,7 +140,7 @@ static void one_that_ended_alone_is_kept_until_it_is_forgotten(void)
 	}
 	CHECK(call_ref(AGENT_FORGET, oc.exec) == AGENT_OK);
 	CHECK(get_logs(oc.exec) == AGENT_ERROR && error_code() == ERR_NOT_FOUND);
-	CHECK_STR(content(0) + 8886, "9\n2000\n"); /* what was handed out stays readable */
+	CHECK_STR(content(0) + 8886, "9\n2000\n"); /* descriptors handed out stay readable */
 }
 
 static void a_deadline_needs_no_engine(void)
@@ -156,13 +155,13 @@ static void a_deadline_needs_no_engine(void)
 		CHECK(get_logs(oc.exec) == AGENT_LOGR);
 		CHECK((logs.l.proc.exit.hits & AGENT_HIT_TIME) &&
 		      logs.l.proc.exit.signal == SIGKILL);
-		if (*content(0)) /* else the machine was too busy to get that far */
+		if (*content(0)) /* otherwise the machine was too busy to run the command */
 			break;
 	}
 	CHECK_STR(content(0), "before\n");
 }
 
-static void a_full_ring_does_not_wait_for_the_dead(void)
+static void a_full_ring_does_not_wait_for_a_dead_engine(void)
 {
 	struct agent_proc p = { 0 };
 
@@ -194,7 +193,7 @@ static void output_that_just_fits_is_complete(void)
 	CHECK(strspn(content(0), "x") == 4096);
 }
 
-static void input_of_the_dead_goes_in_first(void)
+static void input_of_a_dead_engine_is_written_first(void)
 {
 	static char block[AGENT_DATA_MAX];
 	struct agent_offsets o;
@@ -205,14 +204,14 @@ static void input_of_the_dead_goes_in_first(void)
 		 in_scratch("go"));
 	CHECK(begin(&(struct want){ .flags = AGENT_BASH | AGENT_STDIN_OPEN, .argv = ARGV(text) }) ==
 	      AGENT_STARTED);
-	CHECK(feed(block, sizeof(block), 0) == AGENT_OK); /* the pipe holds as much */
+	CHECK(feed(block, sizeof(block), 0) == AGENT_OK); /* as much as the pipe holds */
 	transmit(cl.sock, AGENT_STDIN, input, pack_input(block, sizeof(block), 0), NULL, 0);
 	p = (struct pollfd){ .fd = cl.sock, .events = POLLIN };
 	CHECK(poll(&p, 1, 100) == 0); /* and no more */
 	engine_dies();
 	CHECK(feed("12345", 5, 1) == AGENT_ERROR && error_code() == ERR_CONFLICT);
 	CHECK(mkdir(in_scratch("go"), 0755) == 0);
-	CHECK(feed("", 0, 0) == AGENT_OK); /* only when the rest is in */
+	CHECK(feed("", 0, 0) == AGENT_OK); /* only after the rest is written */
 	CHECK(feed("12345", 5, 1) == AGENT_OK);
 	o = (struct agent_offsets){ oc.exec, 0, 0 };
 	CHECK(call(AGENT_ATTACH, &o, sizeof(o)) == AGENT_OK && wait_end(WAIT_MS));
@@ -254,7 +253,7 @@ static void a_number_is_used_once(void)
 	CHECK(ends_within(oc.exec, WAIT_MS));
 	cl.next_exec--;
 	CHECK(begin(&quick) == AGENT_ERROR &&
-	      error_code() == ERR_CONFLICT); /* ended is there too */
+	      error_code() == ERR_CONFLICT); /* ended commands count too */
 	CHECK(call_ref(AGENT_FORGET, oc.exec) == AGENT_OK);
 	CHECK(call_ref(AGENT_FORGET, oc.exec) == AGENT_ERROR && error_code() == ERR_NOT_FOUND);
 }
@@ -268,7 +267,7 @@ static uint64_t last_exec(void)
 	return h.last_exec;
 }
 
-static void side_numbers_do_not_count(void)
+static void numbers_of_side_connections_do_not_count(void)
 {
 	uint64_t before = last_exec(), main_next = cl.next_exec;
 
@@ -280,7 +279,7 @@ static void side_numbers_do_not_count(void)
 	CHECK(run_bash("true") && last_exec() == oc.exec && oc.exec > before);
 }
 
-static void a_job_has_no_logs_but_its_reason(void)
+static void a_job_has_no_logs_but_an_error(void)
 {
 	int p[2];
 
@@ -308,18 +307,18 @@ static uint64_t write_much(uint64_t id)
 	return oc.exec;
 }
 
-static void what_ended_keeps_so_much_output_and_no_more(void)
+static void retained_output_of_ended_commands_is_bounded(void)
 {
 	uint64_t first, last = 0, next = cl.next_exec;
 
-	/* The highest number, and yet the oldest. */
+	/* It has the highest number, but is the oldest. */
 	first = write_much(9 * AGENT_SIDE_EXEC + 1);
 	CHECK(first);
 	for (int i = 0; i < 7; i++)
 		CHECK((last = write_much(next++)));
 	outcome_close();
 	engine_dies();
-	CHECK(get_logs(first) == AGENT_LOGR && logs.nfds == 2); /* nobody started anything since */
+	CHECK(get_logs(first) == AGENT_LOGR && logs.nfds == 2); /* no command was started since */
 	CHECK(logs.l.proc.exit.at.out_start == 0 && logs.l.proc.exit.hits == 0);
 	cl.next_exec = next;
 	CHECK(run_bash("true"));
@@ -371,22 +370,22 @@ static bool start(void)
 
 int main(void)
 {
-	/* Hard as well, or lodge-init raises it again. */
+	/* The hard limit too, because lodge-init raises the soft one. */
 	struct rlimit few = { 256, 256 };
 
 	if (!start())
 		return 1;
-	RUN(a_running_command_is_handed_on);
-	RUN(one_that_ended_alone_is_kept_until_it_is_forgotten);
+	RUN(a_running_command_is_handed_over);
+	RUN(a_result_is_kept_until_it_is_forgotten);
 	RUN(a_deadline_needs_no_engine);
-	RUN(a_full_ring_does_not_wait_for_the_dead);
+	RUN(a_full_ring_does_not_wait_for_a_dead_engine);
 	RUN(output_that_just_fits_is_complete);
-	RUN(input_of_the_dead_goes_in_first);
+	RUN(input_of_a_dead_engine_is_written_first);
 	RUN(the_table_lists_and_forgets);
 	RUN(a_number_is_used_once);
-	RUN(side_numbers_do_not_count);
-	RUN(a_job_has_no_logs_but_its_reason);
-	RUN(what_ended_keeps_so_much_output_and_no_more);
+	RUN(numbers_of_side_connections_do_not_count);
+	RUN(a_job_has_no_logs_but_an_error);
+	RUN(retained_output_of_ended_commands_is_bounded);
 	client_stop();
 	if (setrlimit(RLIMIT_NOFILE, &few) < 0 || !start())
 		return 1;

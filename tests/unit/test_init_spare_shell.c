@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The used_spare_shell shell against `bash -c`: a table of texts, both ways, byte for byte. */
+/* The spare shell compared with `bash -c`: a table of texts, run both ways, byte for byte. */
 #include "base/fd_message.h"
 #include "init_client.h"
 #include "tap.h"
@@ -85,14 +85,14 @@ static const char *const same[] = {
 	"python3 -c 'import os; os.kill(os.getpid(), 15)'",
 };
 
-/* Documented in src/init/exec/spare_shell.c; the status is the same, the words are not. */
+/* Documented in src/init/exec/spare_shell.c; the status is the same, the messages are not. */
 static const char *const status_only[] = { "if",	  "echo a; if )", "echo `",
 					   "echo \"open", "for i in 1",	  "set -x; echo t" };
 
 static struct outcome bare;
 
-/* The same text in a shell of its own: LOGIN-less, with an environment in another order, so that
- * the spare does not fit. */
+/* The same text in a new shell: not a login shell, with an environment in another order, so that
+ * the spare does not match. */
 static bool run_bare(const char *text)
 {
 	const char *const other[] = { env[1], env[0], env[2], env[3], env[4], env[5], NULL };
@@ -151,7 +151,7 @@ static bool is_same(const char *text, bool words)
 	return false;
 }
 
-static void it_does_what_bash_does(void)
+static void it_behaves_like_bash(void)
 {
 	bool good = true;
 
@@ -168,10 +168,10 @@ static void a_spare_is_used_once(void)
 	CHECK(run_in_spare("leak=1; cd /; export X=2; set -f; echo $$"));
 	CHECK(run_in_spare("echo \"[$leak$X]$(pwd)\" $-"));
 	CHECK(!strncmp(oc.out, "[]", 2) && strrchr(oc.out, ' '));
-	CHECK(!strchr(strrchr(oc.out, ' '), 'f')); /* of its options: the path may have one */
+	CHECK(!strchr(strrchr(oc.out, ' '), 'f')); /* its options; the path may contain one */
 }
 
-static void another_shape_gets_a_shell_of_its_own(void)
+static void other_settings_get_a_new_shell(void)
 {
 	static char big[5000];
 
@@ -232,7 +232,8 @@ static const char *scratch_var(void)
 static void a_spare_that_died_is_replaced(void)
 {
 	CHECK(run_in_spare("true"));
-	/* Found from inside, by what only the spare of this lodge-init has as its directory. */
+	/* Found from inside by its working directory, which only the spare of this lodge-init has.
+	 */
 	for (int i = 0; i < 2400 && (i == 0 || !oc.out_len); i++, pause_ms(50))
 		CHECK(run_want(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED,
 					       .argv = ARGV("for p in /proc/[0-9]*; do "
@@ -254,7 +255,7 @@ static void a_spare_that_died_is_replaced(void)
 	CHECK_STR(oc.out, "again\n");
 }
 
-static void deadline_and_signals_work_as_ever(void)
+static void timeouts_and_signals_work(void)
 {
 	char text[80], find[80];
 	uint32_t ms = 200;
@@ -271,7 +272,7 @@ static void deadline_and_signals_work_as_ever(void)
 		CHECK((oc.exit.hits & AGENT_HIT_TIME) && oc.exit.signal == SIGKILL);
 		if (oc.used_spare_shell && oc.out_len)
 			break;
-		if (ms < 10000) /* the machine was too busy to get that far */
+		if (ms < 10000) /* the machine was too busy to run the command */
 			ms *= 2;
 	}
 	CHECK(oc.used_spare_shell);
@@ -305,12 +306,12 @@ int main(void)
 		printf("Bail out! %s does not start\n", init_binary());
 		return 1;
 	}
-	RUN(it_does_what_bash_does);
+	RUN(it_behaves_like_bash);
 	RUN(a_spare_is_used_once);
-	RUN(another_shape_gets_a_shell_of_its_own);
+	RUN(other_settings_get_a_new_shell);
 	RUN(a_directory_that_was_replaced_is_noticed);
 	RUN(a_spare_that_died_is_replaced);
-	RUN(deadline_and_signals_work_as_ever);
+	RUN(timeouts_and_signals_work);
 	RUN(variables_that_change_bash_prevent_a_spare_shell);
 	client_stop();
 	outcome_close();

@@ -80,7 +80,7 @@ static void broken_utf8_becomes_replacement_characters(void)
 }
 
 /* Every two-byte input, and every byte in the middle of valid text. */
-static void whatever_comes_in_what_goes_out_is_utf8(void)
+static void output_is_always_utf8(void)
 {
 	char in[4] = "a";
 
@@ -110,7 +110,7 @@ static void base64_pads(void)
 	}
 }
 
-static void the_maximum_holds(void)
+static void the_maximum_is_enforced(void)
 {
 	struct json_out j;
 
@@ -147,9 +147,9 @@ int main(void)
 	RUN(commas_and_nesting);
 	RUN(control_characters_are_escaped);
 	RUN(broken_utf8_becomes_replacement_characters);
-	RUN(whatever_comes_in_what_goes_out_is_utf8);
+	RUN(output_is_always_utf8);
 	RUN(base64_pads);
-	RUN(the_maximum_holds);
+	RUN(the_maximum_is_enforced);
 	RUN(mistakes_give_nothing);
 	return tap_done();
 }

@@ -67,7 +67,7 @@ static struct keeper_reply reply(enum keeper_op op, const char *id)
 	return r;
 }
 
-static void say(const struct keeper_reply *r, int fd)
+static void send_message(const struct keeper_reply *r, int fd)
 {
 	fd_message_send(keeper_end, r, sizeof(*r), &fd, fd >= 0 ? 1 : 0);
 }
@@ -88,14 +88,14 @@ static void replies_come_in_order(void)
 	begin();
 	CHECK(ask(KEEPER_HELLO, NULL, &a) == 0 && ask(KEEPER_FREEZE, "a", &b) == 0);
 	h.features = KEEPER_HAS_CGROUP;
-	say(&h, -1);
-	say(&f, -1);
+	send_message(&h, -1);
+	send_message(&f, -1);
 	CHECK(keeper_client_dispatch(client, &err) == 0);
 	CHECK(a.calls == 1 && a.reply.features == KEEPER_HAS_CGROUP && b.calls == 1);
 	finish();
 }
 
-static void bad_requests_are_not_even_sent(void)
+static void invalid_requests_are_not_sent(void)
 {
 	struct seen s = { 0 };
 	char byte;
@@ -108,7 +108,7 @@ static void bad_requests_are_not_even_sent(void)
 	CHECK(s.calls == 0);
 }
 
-static void a_list_goes_on_until_the_empty_id(void)
+static void a_list_ends_with_an_empty_id(void)
 {
 	struct keeper_reply one = reply(KEEPER_LIST, "one"), end = reply(KEEPER_LIST, NULL);
 	struct seen s = { 0 };
@@ -116,9 +116,9 @@ static void a_list_goes_on_until_the_empty_id(void)
 
 	begin();
 	ask(KEEPER_LIST, NULL, &s);
-	say(&one, -1);
-	say(&one, -1);
-	say(&end, -1);
+	send_message(&one, -1);
+	send_message(&one, -1);
+	send_message(&end, -1);
 	CHECK(keeper_client_dispatch(client, &err) == 0);
 	CHECK(s.calls == 3);
 	finish();
@@ -132,19 +132,19 @@ static bool is_refused(struct keeper_reply r, int fd)
 
 	begin();
 	ask(KEEPER_CONNECT, "box", &s);
-	say(&r, fd);
+	send_message(&r, fd);
 	over = connection_is_over();
 	finish();
 	return over && s.calls == 1 && s.err.code;
 }
 
-static void replies_that_do_not_fit_end_the_connection(void)
+static void unexpected_replies_end_the_connection(void)
 {
 	struct keeper_reply r = reply(KEEPER_CONNECT, "box");
 	int sv[2], file = open("/", O_RDONLY);
 
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv) == 0);
-	CHECK(is_refused(r, -1)); /* success, but nothing to talk to */
+	CHECK(is_refused(r, -1)); /* success without a socket */
 	CHECK(is_refused(r, file));
 	r.op = KEEPER_HELLO;
 	CHECK(is_refused(r, sv[0]));
@@ -158,7 +158,7 @@ static void replies_that_do_not_fit_end_the_connection(void)
 	CHECK(is_refused(r, -1));
 	r = reply(KEEPER_CONNECT, "box");
 	r.code = ERR_DENIED;
-	CHECK(is_refused(r, sv[0])); /* a refusal that brings a descriptor */
+	CHECK(is_refused(r, sv[0])); /* an error with a descriptor */
 	memset(r.msg, 'x', sizeof(r.msg));
 	CHECK(is_refused(r, -1));
 	r = reply(KEEPER_CONNECT, "box");
@@ -175,7 +175,7 @@ static void an_unasked_reply_ends_the_connection(void)
 	struct keeper_reply r = reply(KEEPER_HELLO, NULL);
 
 	begin();
-	say(&r, -1);
+	send_message(&r, -1);
 	CHECK(connection_is_over());
 	finish();
 }
@@ -190,7 +190,7 @@ static void a_good_connection_is_handed_over(void)
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv) == 0);
 	begin();
 	ask(KEEPER_CONNECT, "box", &s);
-	say(&r, sv[0]);
+	send_message(&r, sv[0]);
 	CHECK(keeper_client_dispatch(client, &err) == 0);
 	CHECK(s.calls == 1 && s.fd >= 0);
 	CHECK(fcntl(s.fd, F_GETFD) & FD_CLOEXEC);
@@ -200,7 +200,7 @@ static void a_good_connection_is_handed_over(void)
 	finish();
 }
 
-static void a_refusal_keeps_its_words(void)
+static void an_error_keeps_its_message(void)
 {
 	struct keeper_request req = keeper_client_request(KEEPER_FREEZE, "a");
 	struct keeper_reply r = reply(KEEPER_FREEZE, "a");
@@ -210,14 +210,14 @@ static void a_refusal_keeps_its_words(void)
 	r.code = ERR_DENIED;
 	r.sys = 1;
 	strcpy(r.msg, "overlay: Operation not permitted");
-	say(&r, -1); /* waits in the socket */
+	send_message(&r, -1); /* waits in the socket */
 	CHECK(keeper_client_call(client, &req, NULL, 0, NULL, NULL, &err) == -1);
 	CHECK(err.code == ERR_DENIED && err.sys == 1);
 	CHECK_STR(err.msg, "overlay: Operation not permitted");
 	finish();
 }
 
-static void waiting_callbacks_hear_of_the_end(void)
+static void waiting_callbacks_are_called_at_the_end(void)
 {
 	struct seen s = { 0 };
 
@@ -233,7 +233,7 @@ static void waiting_callbacks_hear_of_the_end(void)
 	CHECK(s.calls == 2);
 }
 
-static void a_missing_keeper_is_told(void)
+static void a_missing_keeper_is_reported(void)
 {
 	struct keeper_client_opts how = { .program = "/no/such/keeper", .home = "/tmp" };
 	struct keeper_client *k = NULL;
@@ -245,7 +245,7 @@ static void a_missing_keeper_is_told(void)
 	CHECK(keeper_client_spawn(&how, &k, &err) == -1 && err.code == ERR_INVALID);
 }
 
-static void a_keeper_that_dies_at_once_is_told(void)
+static void a_keeper_that_dies_at_once_is_reported(void)
 {
 	struct keeper_client_opts how = { .program = "/bin/false", .home = "/tmp" };
 	struct keeper_client *k = NULL;
@@ -261,14 +261,14 @@ static void a_keeper_that_dies_at_once_is_told(void)
 int main(void)
 {
 	RUN(replies_come_in_order);
-	RUN(bad_requests_are_not_even_sent);
-	RUN(a_list_goes_on_until_the_empty_id);
-	RUN(replies_that_do_not_fit_end_the_connection);
+	RUN(invalid_requests_are_not_sent);
+	RUN(a_list_ends_with_an_empty_id);
+	RUN(unexpected_replies_end_the_connection);
 	RUN(an_unasked_reply_ends_the_connection);
 	RUN(a_good_connection_is_handed_over);
-	RUN(a_refusal_keeps_its_words);
-	RUN(waiting_callbacks_hear_of_the_end);
-	RUN(a_missing_keeper_is_told);
-	RUN(a_keeper_that_dies_at_once_is_told);
+	RUN(an_error_keeps_its_message);
+	RUN(waiting_callbacks_are_called_at_the_end);
+	RUN(a_missing_keeper_is_reported);
+	RUN(a_keeper_that_dies_at_once_is_reported);
 	return tap_done();
 }

@@ -303,7 +303,7 @@ static void pools_and_templates(void)
 	CHECK(problem(&r, 0));
 }
 
-/* Clients and keepers of different builds talk to each other: a number never changes. */
+/* Clients and keepers of different builds may be combined, so a number never changes. */
 static void numbers_and_names_on_the_wire(void)
 {
 	static const char *const names[] = {

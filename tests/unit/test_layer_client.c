@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kept files, the layers they become, and sandboxes made of those. */
+/* Kept files, the layers they become, and sandboxes on these layers. */
 #include "sandbox/layer_client.h"
 
 #include <signal.h>
@@ -30,15 +30,15 @@ static void destroy_works_in_every_state(void)
 
 	KEEPER();
 	sb = make("b", NULL, 0, false);
-	CHECK(sb && destroy("b") == 1 && destroy("b") == 0); /* it lives */
+	CHECK(sb && destroy("b") == 1 && destroy("b") == 0); /* while it runs */
 	sandbox_free(sb);
 	sb = make("b", NULL, 0, false);
 	CHECK(sb && layer_stop(keeper, "b", &found, &err) == 0);
-	CHECK(destroy("b") == 1); /* its processes go, or its files alone are left */
+	CHECK(destroy("b") == 1); /* while its processes end, or with its files alone */
 	sandbox_free(sb);
 	sb = make("b", NULL, 0, false);
 	CHECK(sb && kill(sandbox_pid(sb), SIGKILL) == 0);
-	CHECK(destroy("b") == 1); /* it died by itself */
+	CHECK(destroy("b") == 1); /* after it died */
 	sandbox_free(sb);
 	sb = make("b", NULL, 0, false);
 	CHECK(says(sb, "ls /tmp", ""));
@@ -53,7 +53,7 @@ static void sandboxes_are_sealed_only_when_stopped(void)
 	sb = make("c", NULL, 0, false);
 	CHECK(sb && layer_seal(keeper, "c", "c1", NULL, &err) == -1);
 	CHECK(err.code == ERR_UNAVAILABLE && err.sys == EBUSY);
-	CHECK(layer_seal(keeper, "nobody", "c1", NULL, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(layer_seal(keeper, "nosuch", "c1", NULL, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(layer_stop(keeper, "c", NULL, &err) == 0 && seal("c", "c1"));
 	CHECK(listed(KEEPER_IS_LAYER, "c1") == 1 && listed(KEEPER_IS_FILES, "c") == 0);
 	CHECK(seal("c", "c1")); /* again */
@@ -64,9 +64,9 @@ static void sandboxes_are_sealed_only_when_stopped(void)
 	CHECK(listed(KEEPER_IS_LAYER, "c1") == 0 && layer_drop(keeper, "c1", &err) == 0);
 }
 
-/* ---- from layers ----------------------------------------------------------------------------- */
+/* ---- sandboxes on layers --------------------------------------------------------------------- */
 
-static void a_layer_serves_many_and_does_not_change(void)
+static void a_layer_can_be_shared_and_does_not_change(void)
 {
 	auto_call(sandbox_free) struct sandbox *x = NULL, *y = NULL, *z = NULL;
 
@@ -85,7 +85,7 @@ static void a_layer_serves_many_and_does_not_change(void)
 	CHECK(destroy("z") == 1 && layer_drop(keeper, "d1", &err) == 0);
 }
 
-static void a_taken_layer_goes_on(void)
+static void a_taken_layer_continues_as_files(void)
 {
 	auto_call(sandbox_free) struct sandbox *x = NULL, *y = NULL;
 
@@ -101,7 +101,7 @@ static void a_taken_layer_goes_on(void)
 	CHECK(destroy("x") == 1 && listed(KEEPER_IS_LAYER, NULL) == 0);
 }
 
-static void layers_lie_upon_each_other(void)
+static void layers_can_be_stacked(void)
 {
 	static const char *const both[] = { "f2", "f1" };
 	auto_call(sandbox_free) struct sandbox *x = NULL, *y = NULL;
@@ -121,8 +121,8 @@ static void layers_lie_upon_each_other(void)
 	CHECK(layer_drop(keeper, "f1", &err) == 0 && layer_drop(keeper, "f2", &err) == 0);
 }
 
-/* As many as there may be, the topmost of them taken. */
-static void a_stack_may_be_high(void)
+/* The maximum number, with the topmost taken over. */
+static void a_stack_of_the_maximum_height(void)
 {
 	char name[KEEPER_LAYERS_MAX][8];
 	const char *layers[KEEPER_LAYERS_MAX];
@@ -148,7 +148,7 @@ static void a_stack_may_be_high(void)
 		CHECK(layer_drop(keeper, name[i], &err) == 0);
 }
 
-static void a_create_that_fails_gives_the_layer_back(void)
+static void a_failed_create_returns_the_layer(void)
 {
 	static const char *const layer = "g1";
 	struct sandbox_bind bind = { .fd = open("/usr", O_PATH | O_CLOEXEC),
@@ -171,7 +171,7 @@ static void a_create_that_fails_gives_the_layer_back(void)
 		CHECK(listed(KEEPER_IS_LAYER, "g1") == 1 && listed(KEEPER_IS_SANDBOX, "x") == 0);
 	}
 	spec.nbinds = 0;
-	spec.template = "empty"; /* it lies on `host` */
+	spec.template = "empty"; /* the layer is on top of `host` */
 	CHECK(sandbox_new(keeper, &spec, &x, &err) == -1 && err.code == ERR_INVALID);
 	close(bind.fd);
 	x = make("x", LAYER("g1"), 1, true);
@@ -179,7 +179,7 @@ static void a_create_that_fails_gives_the_layer_back(void)
 	CHECK(destroy("x") == 1 && listed(KEEPER_IS_LAYER, NULL) == 0);
 }
 
-/* ---- who else has a say ---------------------------------------------------------------------- */
+/* ---- templates, one-shot keepers, restarts --------------------------------------------------- */
 
 static int drop_template(const char *name)
 {
@@ -189,7 +189,7 @@ static int drop_template(const char *name)
 	return keeper_client_call(keeper, &r, NULL, 0, NULL, NULL, &err);
 }
 
-static void templates_below_layers_stay(void)
+static void templates_below_layers_cannot_be_removed(void)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 	auto_call(sandbox_free) struct sandbox *t = NULL, *x = NULL;
@@ -210,7 +210,7 @@ static void templates_below_layers_stay(void)
 	CHECK(layer_drop(keeper, "q1", &err) == 0 && drop_template("low") == 0);
 }
 
-static void a_keeper_of_one_run_keeps_nothing(void)
+static void a_one_shot_keeper_keeps_nothing(void)
 {
 	struct keeper_client *daemon = keeper;
 
@@ -226,7 +226,7 @@ static void a_keeper_of_one_run_keeps_nothing(void)
 	keeper = daemon;
 }
 
-static void all_of_it_is_found_again(void)
+static void everything_is_found_after_a_restart(void)
 {
 	auto_call(sandbox_free) struct sandbox *x = NULL, *y = NULL;
 
@@ -245,7 +245,7 @@ static void all_of_it_is_found_again(void)
 	CHECK(destroy("x") == 1 && destroy("r") == 1 && layer_drop(keeper, "r1", &err) == 0);
 }
 
-static void a_long_list_arrives_whole(void)
+static void a_long_list_is_complete(void)
 {
 	char path[128];
 	int made = 0;
@@ -270,15 +270,15 @@ static void all(void)
 	RUN_LAYERS(kept_files_outlive_their_sandbox);
 	RUN_LAYERS(destroy_works_in_every_state);
 	RUN_LAYERS(sandboxes_are_sealed_only_when_stopped);
-	RUN_LAYERS(a_layer_serves_many_and_does_not_change);
-	RUN_LAYERS(a_taken_layer_goes_on);
-	RUN_LAYERS(layers_lie_upon_each_other);
-	RUN_LAYERS(a_stack_may_be_high);
-	RUN_LAYERS(a_create_that_fails_gives_the_layer_back);
-	RUN_LAYERS(templates_below_layers_stay);
-	RUN_LAYERS(a_keeper_of_one_run_keeps_nothing);
-	RUN_LAYERS(all_of_it_is_found_again);
-	RUN_LAYERS(a_long_list_arrives_whole);
+	RUN_LAYERS(a_layer_can_be_shared_and_does_not_change);
+	RUN_LAYERS(a_taken_layer_continues_as_files);
+	RUN_LAYERS(layers_can_be_stacked);
+	RUN_LAYERS(a_stack_of_the_maximum_height);
+	RUN_LAYERS(a_failed_create_returns_the_layer);
+	RUN_LAYERS(templates_below_layers_cannot_be_removed);
+	RUN_LAYERS(a_one_shot_keeper_keeps_nothing);
+	RUN_LAYERS(everything_is_found_after_a_restart);
+	RUN_LAYERS(a_long_list_is_complete);
 }
 
 int main(void)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of sandboxes that live, and what else is done with layers beside the keeper. */
+/* Copies of running sandboxes, and other jobs on layers that run beside the keeper. */
 #include "sandbox/layer_client.h"
 
 #include "layer_text.h"
 
-static void a_living_sandbox_is_copied(void)
+static void a_running_sandbox_is_copied(void)
 {
 	auto_call(sandbox_free) struct sandbox *x = NULL, *y = NULL;
 
@@ -13,18 +13,18 @@ static void a_living_sandbox_is_copied(void)
 	x = make("x", NULL, 0, false);
 	CHECK(says(x, "echo 1 >/tmp/one; chmod 640 /tmp/one; ln /tmp/one /tmp/two", ""));
 	CHECK(snap("x", "i1"));
-	CHECK(says(x, "echo 2 >/tmp/one; cat /tmp/two", "2\n")); /* it goes on */
+	CHECK(says(x, "echo 2 >/tmp/one; cat /tmp/two", "2\n")); /* it keeps running */
 	y = make("y", LAYER("i1"), 1, false);
 	CHECK(says(y, "cat /tmp/two; stat -c '%a %u %h' /tmp/one", "1\n640 1000 2\n"));
 	CHECK(layer_snap(keeper, "x", "i1", NULL, &(struct keeper_job){ 0 }, &err) == -1);
 	CHECK(err.code == ERR_CONFLICT);
 	CHECK(layer_stop(keeper, "x", NULL, &err) == 0 && becomes(KEEPER_IS_FILES, "x"));
-	CHECK(snap("x", "i2")); /* a stopped one as well */
+	CHECK(snap("x", "i2")); /* of a stopped one too */
 	CHECK(destroy("x") == 1 && destroy("y") == 1);
 	CHECK(layer_drop(keeper, "i1", &err) == 0 && layer_drop(keeper, "i2", &err) == 0);
 }
 
-static void what_cannot_be_frozen_is_not_copied(void)
+static void a_sandbox_that_cannot_be_frozen_is_not_copied(void)
 {
 	auto_call(sandbox_free) struct sandbox *x = NULL;
 
@@ -38,7 +38,7 @@ static void what_cannot_be_frozen_is_not_copied(void)
 	CHECK(destroy("x") == 1 && layer_drop(keeper, "i1", &err) == 0);
 }
 
-static void who_was_frozen_stays_frozen(void)
+static void a_frozen_sandbox_stays_frozen(void)
 {
 	auto_call(sandbox_free) struct sandbox *x = NULL;
 	struct keeper_stats before, after;
@@ -48,7 +48,7 @@ static void who_was_frozen_stays_frozen(void)
 	x = make("x", NULL, 0, false);
 	CHECK(says(x, "(while :; do :; done) >/dev/null 2>&1 & echo up", "up\n"));
 	CHECK(sandbox_freeze(x, &err) == 0 && snap("x", "j1"));
-	usleep(100000); /* a frozen task may still be on its way off the CPU, which is counted then */
+	usleep(100000); /* a frozen task may still be leaving the CPU, and its time is added then */
 	CHECK(sandbox_stats(x, &before, &err) == 0);
 	usleep(200000);
 	CHECK(sandbox_stats(x, &after, &err) == 0 && before.cpu_us == after.cpu_us);
@@ -85,7 +85,7 @@ static void layers_are_measured_merged_and_written_out(void)
 	CHECK(destroy("y") == 1 && layer_drop(keeper, "m3", &err) == 0);
 }
 
-static void jobs_are_few_and_fail_by_themselves(void)
+static void jobs_are_limited_and_fail_separately(void)
 {
 	static const char *const from = "p1", *const names[] = { "t0", "t1" };
 	int ends[2][2], dir = open("/", O_RDONLY | O_CLOEXEC);
@@ -99,7 +99,7 @@ static void jobs_are_few_and_fail_by_themselves(void)
 	}
 	CHECK(layer_export(keeper, "t2", &from, 1, 1, &err) == -1);
 	CHECK(err.code == ERR_UNAVAILABLE && err.sys == EBUSY);
-	CHECK(layer_drop(keeper, "p1", &err) == -1 && err.sys == EBUSY); /* they read it */
+	CHECK(layer_drop(keeper, "p1", &err) == -1 && err.sys == EBUSY); /* the jobs read it */
 	CHECK(!make("x", LAYER("p1"), 1, true) && err.sys == EBUSY);
 	CHECK(layer_export(keeper, "t0", &from, 1, 1, &err) == -1);
 	for (int i = 0; i < 2; i++) {
@@ -112,7 +112,7 @@ static void jobs_are_few_and_fail_by_themselves(void)
 	CHECK(err.code == ERR_NOT_FOUND && layer_drop(keeper, "p1", &err) == 0);
 }
 
-/* ---- cut short ------------------------------------------------------------------------------- */
+/* ---- interrupted jobs ------------------------------------------------------------------------ */
 
 static struct sandbox *make_written(void)
 {
@@ -154,7 +154,7 @@ static void a_dropped_layer_is_not_finished(void)
 	CHECK(layer_drop(keeper, "n1", &err) == 0);
 	CHECK(wait_job("n1", NULL) == -1 && err.code == ERR_CONFLICT);
 	CHECK(listed(KEEPER_IS_LAYER, "n1") == 0);
-	CHECK(says(x, "cat /tmp/one", "1\n")); /* not frozen any more */
+	CHECK(says(x, "cat /tmp/one", "1\n")); /* no longer frozen */
 	CHECK(destroy("x") == 1);
 }
 
@@ -176,11 +176,11 @@ static void a_sandbox_is_not_left_frozen(void)
 
 static void all(void)
 {
-	RUN_LAYERS(a_living_sandbox_is_copied);
-	RUN_LAYERS(what_cannot_be_frozen_is_not_copied);
-	RUN_LAYERS(who_was_frozen_stays_frozen);
+	RUN_LAYERS(a_running_sandbox_is_copied);
+	RUN_LAYERS(a_sandbox_that_cannot_be_frozen_is_not_copied);
+	RUN_LAYERS(a_frozen_sandbox_stays_frozen);
 	RUN_LAYERS(layers_are_measured_merged_and_written_out);
-	RUN_LAYERS(jobs_are_few_and_fail_by_themselves);
+	RUN_LAYERS(jobs_are_limited_and_fail_separately);
 	RUN_LAYERS(a_copy_ends_with_its_sandbox);
 	RUN_LAYERS(a_dropped_layer_is_not_finished);
 	RUN_LAYERS(a_sandbox_is_not_left_frozen);

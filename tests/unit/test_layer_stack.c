@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an overlay shows of a stack of layers, it must show of the one layer made of them, over any
- * template. The kernel is the judge: everything here is mounted and looked at. */
+/* A layer merged from a stack must look the same through an overlay as the stack, over any
+ * template. All results are mounted and compared. */
 #include "runtime/storage/layer_copy.h"
 #include "runtime/storage/layer_stack.h"
 #include "runtime/storage/layer_tar.h"
@@ -29,7 +29,7 @@ static int open_in(const char *dir, const char *name)
 	return open(path, O_RDWR | O_CLOEXEC);
 }
 
-static void holes_stay_holes(void)
+static void holes_are_preserved(void)
 {
 	auto_close int from = -1, to = -1;
 	struct hand h;
@@ -48,7 +48,7 @@ static void holes_stay_holes(void)
 	CHECK(pread(to, text, 6, 0) == 6 && !memcmp(text, "begin", 6));
 }
 
-static void hard_links_are_of_one_layer(void)
+static void hard_links_are_within_one_layer(void)
 {
 	struct stat a, b, c;
 	struct hand h;
@@ -87,7 +87,7 @@ static void space_counts_each_file_once(void)
 	CHECK(layer_stack_bytes(-1, &none) < 0 && none == 7 && layer_stack_sync(-1) == -EBADF);
 }
 
-static void nothing_comes_from_where_the_copy_is_made(void)
+static void a_copy_inherits_nothing_from_its_directory(void)
 {
 	struct hand h;
 	struct stat st;
@@ -120,7 +120,7 @@ static int unpack(const char *to, struct err *err)
 	return tar_extract(in, dir, &o, err);
 }
 
-static void long_names_and_large_numbers_come_back(void)
+static void long_names_and_large_numbers_survive(void)
 {
 	struct timespec times[2] = { { 0, UTIME_OMIT }, { 5, 123456789 } };
 	char name[600], back[16];
@@ -176,8 +176,8 @@ static void a_socket_becomes_a_whiteout(void)
 	CHECK(unpack(h.t, &err) == 0 && !is_there(h.t, "d"));
 }
 
-/* The reader takes the header and leaves; more than 8 GiB do not fit into a plain one. */
-static void a_reader_that_leaves_is_an_error(void)
+/* The reader reads the header and closes; more than 8 GiB do not fit into a plain header. */
+static void a_closed_reader_is_an_error(void)
 {
 	static char head[4096];
 	struct hand h;
@@ -211,38 +211,38 @@ static void a_reader_that_leaves_is_an_error(void)
 	CHECK(memmem(head, sizeof(head), "size=9663676416\n", 16));
 }
 
-/* ---- by chance ------------------------------------------------------------------------------- */
+/* ---- random stacks --------------------------------------------------------------------------- */
 
-static void random_stacks_show_the_same_when_merged(void)
+static void random_stacks_look_the_same_when_merged(void)
 {
 	ROOT_ONLY();
-	CHECK(stories(1000, 200, story_merges));
+	CHECK(random_stacks(1000, 200, stack_merges));
 }
 
-static void layers_no_overlay_has_made_show_the_same_when_merged(void)
+static void arbitrary_layers_look_the_same_when_merged(void)
 {
 	bool same;
 
 	ROOT_ONLY();
 	world.raw = true;
-	same = stories(7000, 100, story_merges);
+	same = random_stacks(7000, 100, stack_merges);
 	world.raw = false;
 	CHECK(same);
 }
 
-static void random_stacks_on_disk_show_the_same_when_merged(void)
+static void random_stacks_on_disk_look_the_same_when_merged(void)
 {
 	ROOT_ONLY();
-	CHECK(stories(3000, 8, story_merges));
+	CHECK(random_stacks(3000, 8, stack_merges));
 }
 
-static void random_stacks_come_back_from_an_archive(void)
+static void random_stacks_survive_an_archive(void)
 {
 	bool same;
 
 	ROOT_ONLY();
 	dice_archive = true;
-	same = stories(5000, 60, story_comes_back);
+	same = random_stacks(5000, 60, stack_survives_an_archive);
 	dice_archive = false;
 	CHECK(same);
 }
@@ -257,7 +257,7 @@ static int map_ids(void)
 		     { "/proc/self/uid_map", "0 12345 1" },
 		     { "/proc/self/gid_map", "0 12345 1" } };
 
-	/* /proc/self belongs to root while a change of user is remembered */
+	/* /proc/self belongs to root until exec after a change of user */
 	if (setgid(12345) < 0 || setuid(12345) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0 ||
 	    unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
 		return -1;
@@ -280,7 +280,7 @@ static int as_user(void)
 	char dest[16];
 	struct dirs one = { 0 };
 
-	/* made by somebody who may, as a template's files are */
+	/* created by a privileged process, like a template's files */
 	if (mkdir("has-device", 0755) < 0 || mkdir("user", 0755) < 0 ||
 	    mknod("has-device/null", S_IFCHR | 0666, makedev(1, 3)) < 0)
 		return 77;
@@ -291,7 +291,7 @@ static int as_user(void)
 	world.rootless = true;
 	if (merge(&one, dest) != -EPERM)
 		return 2;
-	return stories(9000, 40, story_merges) ? 0 : 1;
+	return random_stacks(9000, 40, stack_merges) ? 0 : 1;
 }
 
 static int run_child(int (*fn)(void))
@@ -311,7 +311,7 @@ static int run_child(int (*fn)(void))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void random_stacks_of_a_user_show_the_same(void)
+static void random_stacks_of_a_user_look_the_same(void)
 {
 	int r;
 
@@ -322,33 +322,33 @@ static void random_stacks_of_a_user_show_the_same(void)
 	CHECK(r == 0);
 }
 
-/* ---- where it all happens -------------------------------------------------------------------- */
+/* ---- file systems ---------------------------------------------------------------------------- */
 
 static void on_any_file_system(void)
 {
-	RUN(a_directory_over_a_whiteout_shuts_out_the_template);
-	RUN(a_directory_over_a_file_shuts_out_the_template);
-	RUN(a_directory_over_nothing_lets_the_template_through);
-	RUN(below_an_opaque_directory_nothing_counts);
-	RUN(a_whiteout_is_never_seen);
+	RUN(a_directory_over_a_whiteout_hides_the_template);
+	RUN(a_directory_over_a_file_hides_the_template);
+	RUN(a_directory_over_nothing_shows_the_template);
+	RUN(nothing_below_an_opaque_directory_is_merged);
+	RUN(a_whiteout_is_never_visible);
 	RUN(the_top_of_a_layer_is_never_opaque);
 	RUN(a_whiteout_may_be_an_attribute);
-	RUN(marks_of_the_old_stack_are_left_out_and_others_kept);
-	RUN(a_guests_own_mark_shuts_nothing_out);
+	RUN(attributes_of_the_old_stack_are_dropped_and_others_kept);
+	RUN(an_attribute_set_by_the_guest_hides_nothing);
 	RUN(a_layer_with_redirects_is_refused);
-	RUN(the_number_of_layers_has_bounds);
-	RUN(holes_stay_holes);
-	RUN(hard_links_are_of_one_layer);
+	RUN(the_number_of_layers_is_limited);
+	RUN(holes_are_preserved);
+	RUN(hard_links_are_within_one_layer);
 	RUN(space_counts_each_file_once);
-	RUN(nothing_comes_from_where_the_copy_is_made);
-	RUN(a_long_directory_is_copied_whole);
-	RUN(long_names_and_large_numbers_come_back);
+	RUN(a_copy_inherits_nothing_from_its_directory);
+	RUN(a_long_directory_is_copied_completely);
+	RUN(long_names_and_large_numbers_survive);
 	RUN(a_name_that_looks_like_a_whiteout_is_refused);
 	RUN(a_socket_becomes_a_whiteout);
 	clean_world();
 }
 
-/* Reading a link is noted in it, unless the mount says otherwise. */
+/* Reading a link updates its access time, unless the mount forbids it. */
 static int mount_noatime(const char *dir, const char *type)
 {
 	if (!world.can_mount)
@@ -389,20 +389,20 @@ int main(void)
 	    enter(disk) < 0)
 		return 99;
 	on_any_file_system();
-	RUN(random_stacks_on_disk_show_the_same_when_merged);
+	RUN(random_stacks_on_disk_look_the_same_when_merged);
 	clean_world();
 	if (mount_noatime(disk, "tmpfs") < 0 || enter(disk) < 0)
 		return 99;
 	on_any_file_system();
 	RUN(a_deep_tree_needs_few_descriptors);
-	RUN(a_tree_without_end_is_an_error);
+	RUN(too_deep_a_tree_is_an_error);
 	RUN(a_swapped_link_is_not_followed);
-	RUN(a_reader_that_leaves_is_an_error);
+	RUN(a_closed_reader_is_an_error);
 	clean_world();
-	RUN(random_stacks_show_the_same_when_merged);
-	RUN(layers_no_overlay_has_made_show_the_same_when_merged);
-	RUN(random_stacks_come_back_from_an_archive);
-	RUN(random_stacks_of_a_user_show_the_same);
+	RUN(random_stacks_look_the_same_when_merged);
+	RUN(arbitrary_layers_look_the_same_when_merged);
+	RUN(random_stacks_survive_an_archive);
+	RUN(random_stacks_of_a_user_look_the_same);
 	leave();
 	return tap_done();
 }

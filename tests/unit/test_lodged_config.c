@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of the daemon: the file, the environment, who is heard first. */
+/* The settings of the daemon: the file, the environment, and their precedence. */
 #include "lodged/config.h"
 
 #include "tap.h"
@@ -28,7 +28,7 @@ static void a_file_is_read(void)
 	CHECK(!c.listen[3] && config_check(&c, &err) == 0);
 }
 
-static void what_is_wrong_is_told_with_its_line(void)
+static void errors_name_the_line(void)
 {
 	static const struct {
 		const char *text, *says;
@@ -64,7 +64,7 @@ static char *environment(const char *name)
 	return !strcmp(name, "LODGE_POOL") ? nothing : NULL;
 }
 
-static void the_command_line_is_heard_first(void)
+static void the_command_line_comes_first(void)
 {
 	config_fini(&c);
 	config_init(&c);
@@ -78,7 +78,7 @@ static void the_command_line_is_heard_first(void)
 	CHECK(!c.listen[2] && c.pool == 3);
 }
 
-static void what_does_not_go_together_is_refused(void)
+static void conflicting_settings_are_refused(void)
 {
 	CHECK(parse("tls_cert = /c\n") == 0 && config_check(&c, &err) == -1);
 	CHECK(parse("idle_timeout = 2h\nidle_timeout_max = 1h\n") == 0);
@@ -87,7 +87,7 @@ static void what_does_not_go_together_is_refused(void)
 	CHECK(parse("") == 0 && config_check(&c, &err) == 0);
 }
 
-static void settings_of_threads_are_looked_at_together(void)
+static void settings_of_threads_are_checked_together(void)
 {
 	static const struct {
 		const char *text, *says;
@@ -115,7 +115,7 @@ static void settings_of_threads_are_looked_at_together(void)
 	CHECK(parse("threads_network = full\n") == -1 && strstr(err.msg, "f:1: threads_network"));
 }
 
-static void without_keys_only_this_machine_is_served(void)
+static void without_keys_only_loopback_is_allowed(void)
 {
 	CHECK(parse("insecure_no_auth = 1\n") == 0 && config_check(&c, &err) == 0);
 	CHECK(parse("insecure_no_auth = 1\nlisten = 127.0.0.9:1, [::1]:2, unix:/s\n") == 0);
@@ -127,7 +127,7 @@ static void without_keys_only_this_machine_is_served(void)
 	CHECK(parse("insecure_no_auth = 2\n") == -1);
 }
 
-static void a_file_that_is_none_is_refused(void)
+static void an_unreadable_file_is_refused(void)
 {
 	config_fini(&c);
 	config_init(&c);
@@ -139,12 +139,12 @@ static void a_file_that_is_none_is_refused(void)
 int main(void)
 {
 	RUN(a_file_is_read);
-	RUN(what_is_wrong_is_told_with_its_line);
-	RUN(the_command_line_is_heard_first);
-	RUN(what_does_not_go_together_is_refused);
-	RUN(settings_of_threads_are_looked_at_together);
-	RUN(without_keys_only_this_machine_is_served);
-	RUN(a_file_that_is_none_is_refused);
+	RUN(errors_name_the_line);
+	RUN(the_command_line_comes_first);
+	RUN(conflicting_settings_are_refused);
+	RUN(settings_of_threads_are_checked_together);
+	RUN(without_keys_only_loopback_is_allowed);
+	RUN(an_unreadable_file_is_refused);
 	config_fini(&c);
 	return tap_done();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forms with files: whatever way they are cut into pieces, they are the same. */
+/* Forms with files: the result is the same however the input is split. */
 #include "api/core/multipart.h"
 
 #include <errno.h>
@@ -8,14 +8,15 @@
 
 #include "tap.h"
 
-static char told[8192]; /* what the callbacks were told, written down */
-static size_t ntold;
+static char record[8192]; /* a record of the callbacks */
+static size_t record_len;
 static struct err err;
-static int refuse_at; /* the how manieth call of a callback says no; 0: none */
+static int refuse_at; /* the number of the callback that fails; 0: none */
 
 static int note(const char *text)
 {
-	ntold += (size_t)snprintf(told + ntold, sizeof(told) - ntold, "%s", text);
+	record_len +=
+		(size_t)snprintf(record + record_len, sizeof(record) - record_len, "%s", text);
 	if (refuse_at && --refuse_at == 0)
 		return err_set(&err, ERR_LIMIT, "no more");
 	return 0;
@@ -53,19 +54,20 @@ static int end(void *arg, struct err *e)
 
 static const struct multipart_ops ops = { begin, data, end };
 
-/* In pieces that end at `first` and `second`. */
+/* Parses in pieces that end at `first` and `second`. */
 static int parse(const char *type, const char *body, size_t len, size_t first, size_t second)
 {
 	static struct multipart m;
 	const size_t cuts[] = { 0, first, second, len };
 
-	ntold = 0;
-	told[0] = '\0';
+	record_len = 0;
+	record[0] = '\0';
 	if (multipart_init(&m, type, &ops, NULL, &err) < 0)
 		return -1;
 	for (size_t i = 0; i < 3; i++) {
 		size_t n = cuts[i + 1] - cuts[i];
-		char *piece = malloc(n ? n : 1); /* its own, so that ASan sees each overrun */
+		char *piece = malloc(
+			n ? n : 1); /* allocated separately, so that ASan detects each overrun */
 		int r;
 
 		memcpy(piece, body + cuts[i], n);
@@ -95,14 +97,14 @@ static void a_form_is_read(void)
 				   "Content-Type: text/plain\r\n\r\nbytes\r\n--b--\r\n";
 
 	CHECK(whole(good) == 0);
-	CHECK_STR(told, "<session_id>ses_1;<file|x>bytes;");
+	CHECK_STR(record, "<session_id>ses_1;<file|x>bytes;");
 	CHECK(whole("preamble\r\n--b\r\n" DISPOSITION "name=a\r\n\r\n\r\n--b--") == 0);
-	CHECK_STR(told, "<a>;");
+	CHECK_STR(record, "<a>;");
 	CHECK(whole("--b--") == 0);
-	CHECK_STR(told, "");
+	CHECK_STR(record, "");
 }
 
-/* Every place of two cuts. */
+/* Every pair of positions for two cuts. */
 static void pieces_make_no_difference(void)
 {
 	static const char body[] = "before\r\n--b\r\n" DISPOSITION "name=\"f\"; filename=\"q\"\r\n"
@@ -114,7 +116,7 @@ static void pieces_make_no_difference(void)
 	for (size_t i = 0; i <= n; i++)
 		for (size_t j = i; j <= n; j++)
 			bad += parse("multipart/form-data; boundary=\"b\"", body, n, i, j) != 0 ||
-			       strcmp(told, want) != 0;
+			       strcmp(record, want) != 0;
 	CHECK(bad == 0);
 }
 
@@ -128,7 +130,7 @@ static void every_prefix_is_unfinished(void)
 	CHECK(bad == 0 && whole(body) == 0);
 }
 
-static void names_are_read_as_they_are_written(void)
+static void names_are_read_unchanged(void)
 {
 	static const struct {
 		const char *header, *says;
@@ -148,11 +150,11 @@ static void names_are_read_as_they_are_written(void)
 		snprintf(body, sizeof(body), "--b\r\n" DISPOSITION "%s\r\n\r\n\r\n--b--",
 			 names[i].header);
 		CHECK(whole(body) == 0);
-		CHECK_STR(told, names[i].says);
+		CHECK_STR(record, names[i].says);
 	}
 }
 
-static void what_is_malformed_is_refused(void)
+static void malformed_forms_are_refused(void)
 {
 	static const char nul[] = "--b\r\n" DISPOSITION "name=a\0\r\n\r\n\r\n--b--";
 	static const char *const bad[] = {
@@ -188,7 +190,7 @@ static void what_is_malformed_is_refused(void)
 	CHECK(parse("multipart/form-data; boundary=b", nul, sizeof(nul) - 1, 0, 0) < 0);
 }
 
-static void there_is_a_bound_to_everything(void)
+static void everything_is_bounded(void)
 {
 	static char big[MULTIPART_AROUND + 4096];
 	size_t n;
@@ -246,7 +248,7 @@ static void the_type_has_a_boundary(void)
 		    74, 9, 70) == 0);
 }
 
-static void who_reads_it_may_end_it(void)
+static void a_callback_can_end_it(void)
 {
 	static const char body[] = "--b\r\n" DISPOSITION "name=a\r\n\r\nxy\r\n--b--";
 
@@ -258,7 +260,7 @@ static void who_reads_it_may_end_it(void)
 	refuse_at = 5;
 	CHECK(whole(body) == 0);
 	refuse_at = 0;
-	CHECK(whole(FORM) == -1); /* a boundary that goes on is none, and is not let pass */
+	CHECK(whole(FORM) == -1); /* a boundary followed by other bytes is refused */
 }
 
 int main(void)
@@ -266,10 +268,10 @@ int main(void)
 	RUN(a_form_is_read);
 	RUN(pieces_make_no_difference);
 	RUN(every_prefix_is_unfinished);
-	RUN(names_are_read_as_they_are_written);
-	RUN(what_is_malformed_is_refused);
-	RUN(there_is_a_bound_to_everything);
+	RUN(names_are_read_unchanged);
+	RUN(malformed_forms_are_refused);
+	RUN(everything_is_bounded);
 	RUN(the_type_has_a_boundary);
-	RUN(who_reads_it_may_end_it);
+	RUN(a_callback_can_end_it);
 	return tap_done();
 }

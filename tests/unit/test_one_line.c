@@ -12,14 +12,14 @@ static const char *plain(const char *text, size_t size)
 	return ret;
 }
 
-static void what_is_plain_stays(void)
+static void plain_text_is_unchanged(void)
 {
 	CHECK_STR(plain("no session 'a': a < b > c", 256), "no session 'a': a < b > c");
 	CHECK_STR(plain("", 256), "");
 	CHECK_STR(plain("1 <2> 3 <", 256), "1 <2> 3 <");
 }
 
-static void tags_and_controls_go(void)
+static void tags_and_controls_are_removed(void)
 {
 	CHECK_STR(plain("<html><head><title>502 Bad Gateway</title></head>\n<body>more", 256),
 		  "502 Bad Gateway");
@@ -33,7 +33,7 @@ static void tags_and_controls_go(void)
 		  "a 31mb \xc3\x9f\xc2\xa0");
 }
 
-static void what_is_long_is_cut(void)
+static void long_text_is_truncated(void)
 {
 	char text[] = "0123456789 123456789 123456789";
 
@@ -52,8 +52,8 @@ static void what_is_long_is_cut(void)
 
 int main(void)
 {
-	RUN(what_is_plain_stays);
-	RUN(tags_and_controls_go);
-	RUN(what_is_long_is_cut);
+	RUN(plain_text_is_unchanged);
+	RUN(tags_and_controls_are_removed);
+	RUN(long_text_is_truncated);
 	return tap_done();
 }

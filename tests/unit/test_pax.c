@@ -42,7 +42,7 @@ static int put(const char *path, const char *link, char type, const char *conten
 	return r < 0 ? r : pax_pad(&out, len);
 }
 
-static void entries_come_back_as_they_were_written(void)
+static void entries_are_read_back_unchanged(void)
 {
 	static const struct stat st = { .st_mode = S_IFREG | 04751,
 					.st_uid = 1000,
@@ -127,7 +127,7 @@ static void large_content_and_holes_fill_whole_blocks(void)
 
 int main(void)
 {
-	RUN(entries_come_back_as_they_were_written);
+	RUN(entries_are_read_back_unchanged);
 	RUN(records_count_their_own_length);
 	RUN(too_many_records_are_refused);
 	RUN(large_content_and_holes_fill_whole_blocks);

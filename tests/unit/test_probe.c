@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Alive, dead, or nobody knows; and that looking changes nothing. */
+/* Probes: running, dead or unknown; and reads that change nothing. */
 #include "session_engine.h"
 
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include "machine/machine.h"
 #include "session/session.h"
 #include "session/capacity.h"
+#include "service/timers.h"
 
 static pid_t init_of(const char *name)
 {
@@ -25,7 +26,7 @@ static pid_t init_of(const char *name)
 	return pid;
 }
 
-/* As whom its commands run; NULL: as before. */
+/* The user its commands run as; NULL: unchanged. */
 static bool set_user(const char *name, const char *user)
 {
 	struct session_ref ref = key(name);
@@ -53,7 +54,7 @@ static enum session_probe_status probe(const char *name, struct session_probe_re
 	return p.status;
 }
 
-static void a_healthy_one_is_connected(void)
+static void a_healthy_sandbox_is_connected(void)
 {
 	struct session_probe_result p;
 	struct store_session before, after;
@@ -66,7 +67,7 @@ static void a_healthy_one_is_connected(void)
 	CHECK(probe("a", &p) == SESSION_PROBE_CONNECTED && p.expires_at == before.expires_at);
 	CHECK(!p.retry_after_ms && !*p.cause.code);
 	CHECK(look("a", &after) ==
-	      SESSION_ACTIVE); /* its life is not longer, and nothing is noted */
+	      SESSION_ACTIVE); /* its lifetime is not extended, and nothing is recorded */
 	CHECK(after.hibernate_at == before.hibernate_at && after.version == before.version);
 	CHECK(after.last_activity_at == before.last_activity_at);
 	CHECK(exec_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
@@ -76,7 +77,7 @@ static void a_healthy_one_is_connected(void)
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
-static void without_a_sandbox_there_is_nobody_to_ask(void)
+static void without_a_sandbox_nothing_is_probed(void)
 {
 	struct session_opts asleep = { .user = "ann", .no_start = true };
 	struct session_ref a = key("a"), none = key("none");
@@ -94,7 +95,7 @@ static void without_a_sandbox_there_is_nobody_to_ask(void)
 	CHECK(session_probe(engine, &me, &a, 0, &p, &err) == -1 && err.sys == ESTALE);
 }
 
-/* Until then its connection is open, and a probe may wait in vain for an answer. */
+/* Until then its connection is open, and a probe may wait in vain. */
 static bool wait_dead(pid_t pid)
 {
 	char path[32], text[256];
@@ -115,7 +116,7 @@ static bool wait_dead(pid_t pid)
 	return false;
 }
 
-static void one_whose_init_was_killed_is_expired(void)
+static void a_killed_sandbox_is_expired(void)
 {
 	struct session_ref a = key("a");
 	struct session_probe_result p;
@@ -133,7 +134,7 @@ static void one_whose_init_was_killed_is_expired(void)
 	CHECK(says("a", "cat f", "kept\n") && probe("a", NULL) == SESSION_PROBE_CONNECTED);
 }
 
-static void one_whose_sandbox_is_nowhere_is_gone(void)
+static void a_missing_sandbox_is_gone(void)
 {
 	struct session_probe_result p;
 	struct store_session s;
@@ -142,14 +143,15 @@ static void one_whose_sandbox_is_nowhere_is_gone(void)
 	ENGINE();
 	CHECK(enter("a") && look("a", &s) == SESSION_ACTIVE);
 	pid = init_of("a");
-	CHECK(keeper_conn_destroy(engine, s.sandbox, &err) == 0); /* behind the engine's back */
+	CHECK(keeper_conn_destroy(engine, s.sandbox, &err) ==
+	      0); /* without the engine's knowledge */
 	CHECK(pid > 1 && wait_dead(pid));
 	CHECK(probe("a", &p) == SESSION_EXPIRED);
 	CHECK_STR(p.cause.code, "gone");
 	CHECK(is("a", SESSION_NONE) && capacity_active(engine) == 0);
 }
 
-static void silence_is_not_death_until_the_third_time(void)
+static void a_sandbox_is_given_up_after_three_timeouts(void)
 {
 	struct store_session before, s;
 	struct session_probe_result p;
@@ -172,7 +174,7 @@ static void silence_is_not_death_until_the_third_time(void)
 	CHECK(probe("a", NULL) == SESSION_PROBE_CONNECTED);
 }
 
-static void an_answer_in_between_starts_the_count_again(void)
+static void a_reply_resets_the_count(void)
 {
 	pid_t pid;
 
@@ -189,7 +191,7 @@ static void an_answer_in_between_starts_the_count_again(void)
 	CHECK(init_of("a") == pid);
 }
 
-static void who_asks_in_a_hurry_proves_nothing(void)
+static void a_short_deadline_does_not_count(void)
 {
 	struct session_ref a = key("a");
 	struct session_probe_result p;
@@ -216,7 +218,7 @@ static void *probe_once(void *arg)
 	return NULL;
 }
 
-static void many_that_wait_together_miss_one_answer(void)
+static void concurrent_probes_count_as_one_timeout(void)
 {
 	struct session_probe_result p[5] = { 0 };
 	pthread_t t[5];
@@ -237,7 +239,7 @@ static void many_that_wait_together_miss_one_answer(void)
 	CHECK(unsure == 5 && is("a", SESSION_ACTIVE));
 }
 
-static void one_that_does_not_answer_can_be_destroyed_meanwhile(void)
+static void a_sandbox_can_be_destroyed_during_a_probe(void)
 {
 	struct session_ref a = key("a");
 	struct session_probe_result p = { 0 };
@@ -250,11 +252,11 @@ static void one_that_does_not_answer_can_be_destroyed_meanwhile(void)
 	CHECK(kill(pid, SIGSTOP) == 0 && pthread_create(&t, NULL, probe_once, &p) == 0);
 	nap(200);
 	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
-	pthread_join(t, NULL); /* not after a minute: the end of the connection tells it */
+	pthread_join(t, NULL); /* at once, because the connection ends */
 	CHECK(p.status == 0 && capacity_active(engine) == 0);
 }
 
-static void one_that_could_not_be_taken_up_is_silent_too(void)
+static void a_sandbox_that_could_not_be_adopted_times_out_too(void)
 {
 	struct session_probe_result p;
 	pid_t pid;
@@ -273,7 +275,7 @@ static void one_that_could_not_be_taken_up_is_silent_too(void)
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
-static void a_paused_one_stays_paused(void)
+static void a_paused_sandbox_stays_paused(void)
 {
 	struct session_ref a = key("a");
 	struct session_probe_result p;
@@ -286,19 +288,19 @@ static void a_paused_one_stays_paused(void)
 	CHECK(look("a", &s) == SESSION_ACTIVE && s.paused);
 }
 
-static void one_that_answers_badly_is_not_dead(void)
+static void a_failed_probe_command_is_not_death(void)
 {
 	struct session_probe_result p;
 
 	ENGINE(.probe_failures = 1);
 	CHECK(enter("a"));
-	CHECK(set_user("a", "nobody-of-that-name"));
+	CHECK(set_user("a", "nosuch-user"));
 	CHECK(probe("a", &p) == SESSION_PROBE_UNKNOWN && probe("a", &p) == SESSION_PROBE_UNKNOWN);
 	CHECK(*p.cause.text && is("a", SESSION_ACTIVE));
 	CHECK(set_user("a", NULL) && probe("a", NULL) == SESSION_PROBE_CONNECTED);
 }
 
-static void a_failed_one_that_answers_is_active_again(void)
+static void a_failed_session_that_replies_is_active_again(void)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_ERROR, "no luck", "test" };
 	struct session_ref a = key("a");
@@ -318,7 +320,7 @@ static void a_failed_one_that_answers_is_active_again(void)
 	CHECK(s.due_at == before.due_at);
 }
 
-static void looking_changes_nothing(void)
+static void reads_change_nothing(void)
 {
 	static const struct caller other = { "other", "test" };
 	struct store_session_filter f = { .tenant = me.tenant };
@@ -366,20 +368,20 @@ static void looking_changes_nothing(void)
 int main(void)
 {
 	make_home();
-	RUN(a_healthy_one_is_connected);
-	RUN(without_a_sandbox_there_is_nobody_to_ask);
-	RUN(one_whose_init_was_killed_is_expired);
-	RUN(one_whose_sandbox_is_nowhere_is_gone);
-	RUN(silence_is_not_death_until_the_third_time);
-	RUN(an_answer_in_between_starts_the_count_again);
-	RUN(who_asks_in_a_hurry_proves_nothing);
-	RUN(many_that_wait_together_miss_one_answer);
-	RUN(one_that_does_not_answer_can_be_destroyed_meanwhile);
-	RUN(one_that_could_not_be_taken_up_is_silent_too);
-	RUN(a_paused_one_stays_paused);
-	RUN(one_that_answers_badly_is_not_dead);
-	RUN(a_failed_one_that_answers_is_active_again);
-	RUN(looking_changes_nothing);
+	RUN(a_healthy_sandbox_is_connected);
+	RUN(without_a_sandbox_nothing_is_probed);
+	RUN(a_killed_sandbox_is_expired);
+	RUN(a_missing_sandbox_is_gone);
+	RUN(a_sandbox_is_given_up_after_three_timeouts);
+	RUN(a_reply_resets_the_count);
+	RUN(a_short_deadline_does_not_count);
+	RUN(concurrent_probes_count_as_one_timeout);
+	RUN(a_sandbox_can_be_destroyed_during_a_probe);
+	RUN(a_sandbox_that_could_not_be_adopted_times_out_too);
+	RUN(a_paused_sandbox_stays_paused);
+	RUN(a_failed_probe_command_is_not_death);
+	RUN(a_failed_session_that_replies_is_active_again);
+	RUN(reads_change_nothing);
 	remove_home();
 	return tap_done();
 }

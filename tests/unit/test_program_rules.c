@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "shell/shell.h"
+#include "shell/program_rules.h"
 #include "tap.h"
 
 static const char allowing[] = "{\"allow\":[\"ls\",\"git\",\"bash\",\"env\",\"xargs\",\"a\","
@@ -87,7 +87,7 @@ static void the_known_traps_are_refused(void)
 	}
 }
 
-static void what_only_looks_like_a_trap_is_allowed(void)
+static void harmless_texts_are_allowed(void)
 {
 	static const char *const allowed[] = {
 		"echo 'look at this'",
@@ -121,7 +121,7 @@ static void what_only_looks_like_a_trap_is_allowed(void)
 	}
 }
 
-static void a_list_of_what_is_denied_allows_the_rest(void)
+static void a_deny_list_allows_everything_else(void)
 {
 	static const char rules[] = "{\"deny\":[\"rm\",\"eval\"]}";
 	static const char both[] = "{\"allow\":[\"ls\",\"rm\"],\"deny\":[\"rm\"]}";
@@ -148,7 +148,7 @@ static void a_list_of_what_is_denied_allows_the_rest(void)
 	CHECK(verdict("{\"allow\":[\"/opt/ls\"]}", "ls") == 0);
 }
 
-static void rules_are_read_strictly_and_come_back(void)
+static void rules_are_parsed_strictly_and_written_back(void)
 {
 	static const struct {
 		const char *text, *want;
@@ -192,8 +192,8 @@ static void rules_are_read_strictly_and_come_back(void)
 int main(void)
 {
 	RUN(the_known_traps_are_refused);
-	RUN(what_only_looks_like_a_trap_is_allowed);
-	RUN(a_list_of_what_is_denied_allows_the_rest);
-	RUN(rules_are_read_strictly_and_come_back);
+	RUN(harmless_texts_are_allowed);
+	RUN(a_deny_list_allows_everything_else);
+	RUN(rules_are_parsed_strictly_and_written_back);
 	return tap_done();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of projects, teams and fragments: rights, and what a fragment may hold. */
+/* Records of projects, teams and fragments: permissions, and the limits of a fragment. */
 #include "session_engine.h"
 
 #include "base/array.h"
@@ -40,7 +40,7 @@ static bool fails(int r, enum err_code code, const char *text)
 
 /* ---- projects ------------------------------------------------------------------------------ */
 
-static void a_project_is_its_owners(void)
+static void a_project_belongs_to_its_owner(void)
 {
 	struct project_opts unnamed = { .name = "Another" };
 	struct store_project p, q;
@@ -65,7 +65,7 @@ static void a_project_is_its_owners(void)
 		    "Project not found"));
 }
 
-static void names_that_cannot_be_are_refused(void)
+static void invalid_names_are_refused(void)
 {
 	char text[300];
 	struct store_project p;
@@ -98,7 +98,7 @@ static void names_that_cannot_be_are_refused(void)
 		ERR_INVALID, "team: must not contain a slash nor be \".\" or \"..\""));
 }
 
-static void looking_makes_nobody(void)
+static void reads_create_no_user(void)
 {
 	struct store_project_list l;
 	struct user_info info;
@@ -106,17 +106,17 @@ static void looking_makes_nobody(void)
 
 	EMPTY_ENGINE();
 	before = engine_changes(engine);
-	CHECK(project_list(engine, &me, "nobody", page, &l, &err) == 0 && l.count == 0);
+	CHECK(project_list(engine, &me, "nosuch", page, &l, &err) == 0 && l.count == 0);
 	store_project_list_fini(&l);
-	CHECK(user_get(engine, &me, "nobody", &info, &err) < 0 && err.code == ERR_NOT_FOUND);
+	CHECK(user_get(engine, &me, "nosuch", &info, &err) < 0 && err.code == ERR_NOT_FOUND);
 	CHECK(engine_changes(engine) == before);
-	CHECK(make_project("nobody", "p1", NULL));
-	CHECK(user_get(engine, &me, "nobody", &info, &err) == 0);
+	CHECK(make_project("nosuch", "p1", NULL));
+	CHECK(user_get(engine, &me, "nosuch", &info, &err) == 0);
 	CHECK(info.active == 0 && !info.has_session && info.user.created_at > 0);
 	user_info_fini(&info);
 }
 
-static void a_user_has_a_name_and_keeps_it(void)
+static void the_name_of_a_user_is_stored(void)
 {
 	struct user_info info;
 
@@ -153,7 +153,7 @@ static bool may(int r, bool allowed, bool sees)
 		    : fails(r, ERR_NOT_FOUND, "Project not found");
 }
 
-static void every_role_may_what_it_may(void)
+static void permissions_of_every_role(void)
 {
 	EMPTY_ENGINE();
 	CHECK(make_project("owner", "p1", "team"));
@@ -216,7 +216,7 @@ static void roles_have_names(void)
 	CHECK(team_role_find("admin") == 0 && team_role_find("") == 0);
 }
 
-static void only_those_who_run_a_team_change_it(void)
+static void only_owners_and_admins_change_a_team(void)
 {
 	struct store_member_list l;
 
@@ -244,7 +244,7 @@ static void only_those_who_run_a_team_change_it(void)
 	store_member_list_fini(&l);
 }
 
-static void nobody_gets_a_team_by_naming_it(void)
+static void naming_a_team_gives_no_access(void)
 {
 	struct store_project p;
 
@@ -307,7 +307,7 @@ static bool has(const struct store_file_list *l, const char *path, const void *d
 	return false;
 }
 
-static void content_comes_in_three_ways(void)
+static void the_three_encodings_of_content(void)
 {
 	static const char files[] =
 		"{\"text\":\"gr\\u00fcn\\n\",\"empty\":\"\",\"nul\":\"a\\u0000b\","
@@ -331,7 +331,7 @@ static void content_comes_in_three_ways(void)
 	store_file_list_fini(&l);
 }
 
-static void what_is_printed_reads_back_the_same(void)
+static void printed_content_is_parsed_back(void)
 {
 	static const char files[] = "{\"a\":\"plain\",\"b\":\"__BASE64__AAH/gA==\","
 				    "\"c\":\"__BASE64__X19CQVNFNjRfX0FB\",\"d\":\"a\\u0000b\","
@@ -398,7 +398,7 @@ static void a_bad_path_is_named(void)
 	      0);
 }
 
-static void a_path_can_be_too_long(void)
+static void too_long_a_path_is_refused(void)
 {
 	char json[FRAGMENT_PATH_MAX + 64], path[FRAGMENT_PATH_MAX + 1];
 
@@ -418,7 +418,7 @@ static void a_path_can_be_too_long(void)
 	CHECK(save("ann", "p1", NULL, json) < 0 && strstr(err.msg, "file name is too long"));
 }
 
-static void there_are_bounds(void)
+static void sizes_are_limited(void)
 {
 	struct fragment_opts want = { .files = "{}", .files_len = FRAGMENT_BYTES_MAX + 1ul };
 	struct fragment_add_result f;
@@ -446,22 +446,22 @@ static void there_are_bounds(void)
 int main(void)
 {
 	make_home();
-	RUN(a_project_is_its_owners);
-	RUN(names_that_cannot_be_are_refused);
-	RUN(looking_makes_nobody);
-	RUN(a_user_has_a_name_and_keeps_it);
-	RUN(every_role_may_what_it_may);
+	RUN(a_project_belongs_to_its_owner);
+	RUN(invalid_names_are_refused);
+	RUN(reads_create_no_user);
+	RUN(the_name_of_a_user_is_stored);
+	RUN(permissions_of_every_role);
 	RUN(another_tenant_sees_nothing);
 	RUN(roles_have_names);
-	RUN(only_those_who_run_a_team_change_it);
-	RUN(nobody_gets_a_team_by_naming_it);
+	RUN(only_owners_and_admins_change_a_team);
+	RUN(naming_a_team_gives_no_access);
 	RUN(fragments_are_listed_newest_first);
 	RUN(a_fragment_belongs_to_one_project);
-	RUN(content_comes_in_three_ways);
-	RUN(what_is_printed_reads_back_the_same);
+	RUN(the_three_encodings_of_content);
+	RUN(printed_content_is_parsed_back);
 	RUN(a_bad_path_is_named);
-	RUN(a_path_can_be_too_long);
-	RUN(there_are_bounds);
+	RUN(too_long_a_path_is_refused);
+	RUN(sizes_are_limited);
 	remove_home();
 	return tap_done();
 }

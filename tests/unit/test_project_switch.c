@@ -31,10 +31,10 @@ static void a_project_without_a_fragment_is_empty(void)
 	CHECK(s.outcome == SESSION_CREATED && *s.sandbox);
 	CHECK(here(FILES, ""));
 	CHECK(ann_is_at("a", ""));
-	CHECK(leads("user", "ann", s.session) && leads("project", "ann/a", s.session));
+	CHECK(refers_to("user", "ann", s.session) && refers_to("project", "ann/a", s.session));
 }
 
-static void the_latest_fragment_is_where_one_starts(void)
+static void a_new_working_copy_starts_from_the_latest_fragment(void)
 {
 	struct switch_result s;
 
@@ -45,7 +45,7 @@ static void the_latest_fragment_is_where_one_starts(void)
 	CHECK(here(FILES, "./new/x.txt\n") && ann_is_at("a", "fa2"));
 }
 
-static void unsaved_work_is_kept(void)
+static void unsaved_work_survives_a_switch(void)
 {
 	struct switch_result a, b, back;
 
@@ -62,10 +62,10 @@ static void unsaved_work_is_kept(void)
 	CHECK_STR(back.fragment, "fa");
 	CHECK(here("cat a.txt n; stat -c %a n", "alpha\nmore\nunsaved\n600\n"));
 	CHECK(state_of(b.session) == SESSION_HIBERNATED && count_sessions() == 2);
-	CHECK(ann_is_at("a", "fa") && leads("user", "ann", a.session));
+	CHECK(ann_is_at("a", "fa") && refers_to("user", "ann", a.session));
 }
 
-static void staying_is_staying(void)
+static void switching_to_the_active_project_changes_nothing(void)
 {
 	struct switch_result first, again;
 
@@ -76,7 +76,7 @@ static void staying_is_staying(void)
 	CHECK(here("pgrep -c sleep", "1\n"));
 }
 
-static void a_named_fragment_is_exactly_its_files(void)
+static void a_named_fragment_replaces_all_files(void)
 {
 	struct switch_result a, again;
 	struct store_tombstone t;
@@ -91,21 +91,22 @@ static void a_named_fragment_is_exactly_its_files(void)
 	CHECK(session_tombstone(engine, &me, &(struct session_ref){ .id = a.session }, &t, &err) ==
 	      0);
 	CHECK_STR(t.cause.code, session_cause_name(SESSION_CAUSE_REPLACED));
-	CHECK(count_sessions() == 1 && leads("project", "ann/a", again.session));
+	CHECK(count_sessions() == 1 && refers_to("project", "ann/a", again.session));
 }
 
-static void a_sleeping_working_copy_is_replaced_too(void)
+static void a_hibernated_working_copy_is_replaced_too(void)
 {
 	struct switch_result a, b, named;
 
 	EMPTY_ENGINE();
 	CHECK(two_projects() && go("a", NULL, &a) && go("b", NULL, &b) && go("a", "fa", &named));
 	CHECK(state_of(a.session) == -1 && state_of(b.session) == SESSION_HIBERNATED);
-	CHECK(leads("project", "ann/a", named.session) && leads("project", "ann/b", b.session));
+	CHECK(refers_to("project", "ann/a", named.session) &&
+	      refers_to("project", "ann/b", b.session));
 	CHECK(count_sessions() == 2);
 }
 
-static void users_do_not_meet(void)
+static void users_are_isolated(void)
 {
 	struct switch_result mine, theirs;
 
@@ -117,15 +118,15 @@ static void users_do_not_meet(void)
 	CHECK(save("ann", "c", "fc", "{\"c\":\"c\"}"));
 	CHECK(switch_to("a/b%", "c", NULL, &theirs, &err) == 0);
 	CHECK(go("c", NULL, &mine) && strcmp(mine.session, theirs.session) != 0);
-	CHECK(leads("project", "a%2Fb%25/c", theirs.session) &&
-	      leads("user", "a/b%", theirs.session));
+	CHECK(refers_to("project", "a%2Fb%25/c", theirs.session) &&
+	      refers_to("user", "a/b%", theirs.session));
 	CHECK(switch_to("a/b%", "a", NULL, &theirs, &err) < 0);
 	CHECK_STR(err.msg, "Project not found");
 }
 
 /* ---- content ------------------------------------------------------------------------------- */
 
-static void every_byte_comes_back(void)
+static void files_are_restored_exactly(void)
 {
 	static const char files[] =
 		"{\"bin\":\"__BASE64__AAECA/8A/w==\",\"deep/er/and/deeper\":\"data:x/y;base64,/wD/"
@@ -183,14 +184,14 @@ static char *many_files(int n)
 	return json;
 }
 
-struct told {
+struct report {
 	unsigned count, files, last_step, total;
 	bool in_order, ready;
 };
 
 static void note(void *arg, const struct progress_state *now)
 {
-	struct told *t = arg;
+	struct report *t = arg;
 
 	t->in_order = t->in_order && now->step >= t->last_step && now->step <= now->total_steps &&
 		      (!t->total || t->total == now->total_steps) && !t->ready;
@@ -201,7 +202,7 @@ static void note(void *arg, const struct progress_state *now)
 	t->count++;
 }
 
-static void it_is_told_how_far_a_switch_is(void)
+static void progress_of_a_switch_is_reported(void)
 {
 	static const struct {
 		const char *project, *fragment;
@@ -216,7 +217,7 @@ static void it_is_told_how_far_a_switch_is(void)
 	CHECK(json && two_projects() && save("ann", "a", "many", json));
 	free(json);
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
-		struct told t = { .in_order = true };
+		struct report t = { .in_order = true };
 		struct switch_opts want = { .user = "ann",
 					    .project = asked[i].project,
 					    .fragment = asked[i].fragment,
@@ -226,7 +227,7 @@ static void it_is_told_how_far_a_switch_is(void)
 		struct switch_result s;
 
 		CHECK(switch_user(engine, &me, &want, &s, &err) == 0);
-		printf("# %u told, %u of files, %u steps\n", t.count, t.files, t.total);
+		printf("# %u reports, %u of files, %u steps\n", t.count, t.files, t.total);
 		CHECK(t.in_order && t.ready && t.last_step == t.total);
 		CHECK(t.count == asked[i].count && t.files == asked[i].files);
 		CHECK(t.total == asked[i].total);
@@ -234,7 +235,7 @@ static void it_is_told_how_far_a_switch_is(void)
 		CHECK(latest.status == PROGRESS_READY && latest.total_steps == t.total);
 	}
 	{
-		struct told t = { .in_order = true };
+		struct report t = { .in_order = true };
 		struct switch_opts want = {
 			.user = "ann", .project = "nope", .on_progress = note, .progress_arg = &t
 		};
@@ -244,7 +245,7 @@ static void it_is_told_how_far_a_switch_is(void)
 	}
 }
 
-static void ten_thousand_files_are_one_go(void)
+static void ten_thousand_files_are_restored_at_once(void)
 {
 	char *json;
 	struct fragment_opts want = { .from_sandbox = true };
@@ -262,7 +263,7 @@ static void ten_thousand_files_are_one_go(void)
 	CHECK(f.fragment.files == STORE_FILES_MAX && f.skipped == 0 && !*f.fragment.snapshot);
 }
 
-static void what_is_there_can_be_saved(void)
+static void the_working_copy_can_be_saved(void)
 {
 	struct fragment_opts want = { .id = "saved", .title = "T", .from_sandbox = true };
 	struct fragment_add_result f;
@@ -288,7 +289,7 @@ static void what_is_there_can_be_saved(void)
 	CHECK(here(FILES "; cat a.txt", "./a.txt\n./d/e/bin\n./nil\nalpha\n"));
 }
 
-static void what_is_too_much_becomes_a_snapshot(void)
+static void too_many_files_become_a_snapshot(void)
 {
 	struct fragment_opts want = { .id = "big", .from_sandbox = true };
 	struct fragment_add_result f;
@@ -309,7 +310,7 @@ static void what_is_too_much_becomes_a_snapshot(void)
 	CHECK(snapshot_get(engine, &me, f.fragment.snapshot, &snap, &err) < 0);
 }
 
-static void a_snapshot_must_be_ones_own(void)
+static void a_snapshot_must_belong_to_the_user(void)
 {
 	struct fragment_opts want = { .id = "snap" };
 	struct snapshot_opts how = { .name = "mine" };
@@ -328,7 +329,7 @@ static void a_snapshot_must_be_ones_own(void)
 	CHECK(fragment_add(engine, &me, "ann", "b", &want, &f, &err) == 0);
 	CHECK(go("b", "snap", &s) && here("cat kept", "kept\n"));
 	CHECK(fragment_remove(engine, &me, "ann", "b", "snap", &err) == 0);
-	CHECK(snapshot_get(engine, &me, snap.id, &snap, &err) == 0); /* the caller's own */
+	CHECK(snapshot_get(engine, &me, snap.id, &snap, &err) == 0); /* it belongs to the caller */
 }
 
 /* ---- failures ------------------------------------------------------------------------------ */
@@ -345,7 +346,7 @@ static bool refused(const char *project, const char *fragment, enum err_code cod
 	return false;
 }
 
-static void a_bad_fragment_costs_nothing(void)
+static void a_bad_fragment_changes_nothing(void)
 {
 	struct store_fragment bad = { .tenant = "acme", .id = "bad", .project = "b" };
 	struct store_file file = { .path = (char[]){ "ok/../../out" } };
@@ -366,7 +367,7 @@ static void a_bad_fragment_costs_nothing(void)
 	CHECK(untouched(&s, 1) && ann_is_at("a", "fa"));
 }
 
-static void files_that_do_not_fit_cost_nothing(void)
+static void files_that_do_not_fit_change_nothing(void)
 {
 	struct switch_opts want = { .user = "ann", .project = "b", .fragment = "fat" };
 	static const char head[] = "{\"a\":\"1\",\"fat\":\"", tail[] = "\"}";
@@ -394,7 +395,7 @@ static void files_that_do_not_fit_cost_nothing(void)
 	template_fini(&small);
 }
 
-static void no_path_leads_through_a_link(void)
+static void links_are_not_followed(void)
 {
 	struct switch_opts want = { .user = "ann", .project = "b", .fragment = "link" };
 	struct template odd;
@@ -414,7 +415,7 @@ static void no_path_leads_through_a_link(void)
 	CHECK(untouched(&s, 1) && ann_is_at("a", "fa"));
 }
 
-static void a_dead_sandbox_is_no_obstacle(void)
+static void switching_from_a_dead_sandbox(void)
 {
 	struct switch_result a, b;
 	struct side_conn *loan;
@@ -430,7 +431,7 @@ static void a_dead_sandbox_is_no_obstacle(void)
 	CHECK(go("a", NULL, &a) && !a.state_lost && here("cat kept", "kept\n"));
 }
 
-static void lost_files_are_told_and_the_latest_fragment_serves(void)
+static void lost_files_are_reported_and_replaced_by_the_latest_fragment(void)
 {
 	struct switch_result a, b, again;
 
@@ -440,7 +441,7 @@ static void lost_files_are_told_and_the_latest_fragment_serves(void)
 	CHECK(go("b", NULL, &b));
 	CHECK(go("a", NULL, &again) && again.state_lost && *again.cause.text);
 	CHECK(again.outcome == SESSION_REPLACED && again.restored_files == 1);
-	CHECK(here(FILES, "./a.txt\n") && leads("project", "ann/a", again.session));
+	CHECK(here(FILES, "./a.txt\n") && refers_to("project", "ann/a", again.session));
 	CHECK(count_sessions() == 2);
 }
 
@@ -461,7 +462,7 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-/* Whether so many come to wait for the same user's turn behind this one. */
+/* Whether so many calls come to wait for the user's slot behind this one. */
 static bool wait_behind(const struct user_queue_ticket *first, size_t want)
 {
 	const struct gate_ticket *own = &first->lock.ticket;
@@ -477,7 +478,7 @@ static bool wait_behind(const struct user_queue_ticket *first, size_t want)
 	return n == want + 1;
 }
 
-static void switches_take_turns_and_the_last_one_wins(void)
+static void switches_are_serialized_and_the_last_one_wins(void)
 {
 	struct asked asked[] = { { .project = "a" },
 				 { .project = "b", .fragment = "fb" },
@@ -501,17 +502,17 @@ static void switches_take_turns_and_the_last_one_wins(void)
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++)
 		CHECK(asked[i].r == (i == 3 ? -1 : 0));
 	CHECK_STR(last->session, asked[1].got.session); /* the working copy from before */
-	CHECK(leads("user", "ann", last->session) && ann_is_at("b", "fb"));
-	CHECK(leads("project", "ann/b", last->session));
-	CHECK(leads("project", "ann/a", asked[2].got.session) &&
+	CHECK(refers_to("user", "ann", last->session) && ann_is_at("b", "fb"));
+	CHECK(refers_to("project", "ann/b", last->session));
+	CHECK(refers_to("project", "ann/a", asked[2].got.session) &&
 	      state_of(asked[0].got.session) < 0);
 	CHECK(count_sessions() == 2 && capacity_active(engine) == 1);
 	CHECK(here("cat b.txt", "beta\n"));
 }
 
-/* ---- killing ------------------------------------------------------------------------------- */
+/* ---- cleanup ------------------------------------------------------------------------------- */
 
-static void everything_of_a_user_can_be_killed(void)
+static void all_sessions_of_a_user_can_be_destroyed(void)
 {
 	struct switch_result s;
 	struct kill_result_list l;
@@ -530,14 +531,14 @@ static void everything_of_a_user_can_be_killed(void)
 	CHECK(user_kill_sandboxes(engine, &me, "ann", &l, &err) == 0);
 	CHECK(l.count == 3 && l.killed == 3 && l.failed == 0 && l.projects == 2);
 	kill_result_list_fini(&l);
-	CHECK(count_sessions() == 2 && leads("user", "ann", "") && ann_is_at("", ""));
+	CHECK(count_sessions() == 2 && refers_to("user", "ann", "") && ann_is_at("", ""));
 	CHECK(user_kill_sandboxes(engine, &me, "ann", &l, &err) == 0 && l.count == 0);
 	kill_result_list_fini(&l);
 	CHECK(look("free", NULL) == SESSION_ACTIVE);
 	CHECK(go("b", NULL, &s) && here(FILES, "./b.txt\n"));
 }
 
-static void a_removed_project_takes_its_copies_along(void)
+static void removing_a_project_removes_its_working_copies(void)
 {
 	struct switch_result a, b;
 
@@ -545,7 +546,7 @@ static void a_removed_project_takes_its_copies_along(void)
 	CHECK(two_projects() && go("b", NULL, &b) && go("a", NULL, &a));
 	CHECK(project_remove(engine, &me, "ann", "a", &err) == 0);
 	CHECK(state_of(a.session) < 0 && state_of(b.session) == SESSION_HIBERNATED);
-	CHECK(leads("user", "ann", ""));
+	CHECK(refers_to("user", "ann", ""));
 	CHECK(refused("a", NULL, ERR_NOT_FOUND, "Project not found"));
 	CHECK(go("b", NULL, &b) && here("cat b.txt", "beta\n"));
 }
@@ -554,26 +555,26 @@ int main(void)
 {
 	make_home();
 	RUN(a_project_without_a_fragment_is_empty);
-	RUN(the_latest_fragment_is_where_one_starts);
-	RUN(unsaved_work_is_kept);
-	RUN(staying_is_staying);
-	RUN(a_named_fragment_is_exactly_its_files);
-	RUN(a_sleeping_working_copy_is_replaced_too);
-	RUN(users_do_not_meet);
-	RUN(every_byte_comes_back);
-	RUN(ten_thousand_files_are_one_go);
-	RUN(it_is_told_how_far_a_switch_is);
-	RUN(what_is_there_can_be_saved);
-	RUN(what_is_too_much_becomes_a_snapshot);
-	RUN(a_snapshot_must_be_ones_own);
-	RUN(a_bad_fragment_costs_nothing);
-	RUN(files_that_do_not_fit_cost_nothing);
-	RUN(no_path_leads_through_a_link);
-	RUN(a_dead_sandbox_is_no_obstacle);
-	RUN(lost_files_are_told_and_the_latest_fragment_serves);
-	RUN(switches_take_turns_and_the_last_one_wins);
-	RUN(everything_of_a_user_can_be_killed);
-	RUN(a_removed_project_takes_its_copies_along);
+	RUN(a_new_working_copy_starts_from_the_latest_fragment);
+	RUN(unsaved_work_survives_a_switch);
+	RUN(switching_to_the_active_project_changes_nothing);
+	RUN(a_named_fragment_replaces_all_files);
+	RUN(a_hibernated_working_copy_is_replaced_too);
+	RUN(users_are_isolated);
+	RUN(files_are_restored_exactly);
+	RUN(ten_thousand_files_are_restored_at_once);
+	RUN(progress_of_a_switch_is_reported);
+	RUN(the_working_copy_can_be_saved);
+	RUN(too_many_files_become_a_snapshot);
+	RUN(a_snapshot_must_belong_to_the_user);
+	RUN(a_bad_fragment_changes_nothing);
+	RUN(files_that_do_not_fit_change_nothing);
+	RUN(links_are_not_followed);
+	RUN(switching_from_a_dead_sandbox);
+	RUN(lost_files_are_reported_and_replaced_by_the_latest_fragment);
+	RUN(switches_are_serialized_and_the_last_one_wins);
+	RUN(all_sessions_of_a_user_can_be_destroyed);
+	RUN(removing_a_project_removes_its_working_copies);
 	remove_home();
 	return tap_done();
 }

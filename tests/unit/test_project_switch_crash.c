@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine is killed at every step of a switch: the next one finds the user on a whole sandbox,
- * before or after, and nothing left over. Needs a build with -Dtest_hooks=true. */
+/* The engine is killed at every step of a switch. The next one finds the user on a complete
+ * sandbox, the old or the new one, and nothing left over. Needs a build with -Dtest_hooks=true. */
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "base/array.h"
 #include "engine/internal.h"
+#include "service/engine_open.h"
 #include "switch_fixture.h"
 #include "project/project_switch.h"
 #include "project/switch_commit.h"
@@ -14,7 +15,7 @@
 static bool take_over(void)
 {
 	struct engine_opts o = {
-		.home = home, .keeper_program = keeper, .no_threads = true, .clock = tell_time
+		.home = home, .keeper_program = keeper, .no_threads = true, .clock = fake_time
 	};
 
 	for (int i = 0; i < 1200; i++) {
@@ -65,7 +66,7 @@ static bool crash_at(const char *step, const char *project, const char *fragment
 
 /* Every key leads to one session, no session has a mark, and the user has an active one. Sessions
  * with a tombstone are left to the sweep. */
-static bool is_whole(size_t sessions)
+static bool is_consistent(size_t sessions)
 {
 	struct store_session_filter f = { .tenant = me.tenant };
 	struct store_session_list l;
@@ -105,8 +106,8 @@ static void a_crash_before_the_swap_changes_nothing(void)
 		CHECK(two_projects() && go("a", NULL, &a));
 		CHECK(here("echo u >unsaved; sleep 1000 >&- 2>&- & :", ""));
 		CHECK(crash_at(steps[i], "b", "fb"));
-		CHECK(untouched(&a, 1) && is_whole(1) && ann_is_at("a", "fa"));
-		CHECK(go("b", "fb", &again) && here(FILES, "./b.txt\n") && is_whole(2));
+		CHECK(untouched(&a, 1) && is_consistent(1) && ann_is_at("a", "fa"));
+		CHECK(go("b", "fb", &again) && here(FILES, "./b.txt\n") && is_consistent(2));
 	}
 }
 
@@ -124,13 +125,13 @@ static void a_crash_after_the_swap_loses_nothing(void)
 		CHECK(two_projects() && go("b", NULL, &b) && go("a", NULL, &a));
 		CHECK(here("echo u >unsaved", ""));
 		/* replaces a hibernated working copy */
-		CHECK(crash_at(steps[i], "b", "fb") && is_whole(2) && ann_is_at("b", "fb"));
+		CHECK(crash_at(steps[i], "b", "fb") && is_consistent(2) && ann_is_at("b", "fb"));
 		CHECK(here(FILES, "./b.txt\n") && here("echo w >work", ""));
-		CHECK(leads("project", "ann/a", a.session));
+		CHECK(refers_to("project", "ann/a", a.session));
 		CHECK(go("a", NULL, &s) && here("cat unsaved", "u\n"));
-		CHECK(go("b", NULL, &s) && here("cat work", "w\n") && is_whole(2));
+		CHECK(go("b", NULL, &s) && here("cat work", "w\n") && is_consistent(2));
 		/* replaces the active session */
-		CHECK(crash_at(steps[i], "b", "fb") && is_whole(2) && ann_is_at("b", "fb"));
+		CHECK(crash_at(steps[i], "b", "fb") && is_consistent(2) && ann_is_at("b", "fb"));
 		CHECK(here(FILES, "./b.txt\n"));
 	}
 }

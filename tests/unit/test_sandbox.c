@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine against a real keeper: needs root. */
+/* The engine with a real keeper; needs root. */
 #include "sandbox/sandbox.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static void unmake(struct sandbox *sb)
 	sandbox_free(sb);
 }
 
-/* Runs bash text; the output, to be freed, or NULL. */
+/* Runs bash text; returns the output, which the caller frees, or NULL. */
 static char *run(struct sandbox *sb, const char *text, int *ret_code)
 {
 	struct guest_exec_spec x = { .text = text, .timeout_ms = 120000 };
@@ -106,7 +106,7 @@ static void two_sandboxes_share_nothing(void)
 	unmake(b);
 }
 
-static void an_id_is_taken_once(void)
+static void an_id_is_used_once(void)
 {
 	struct sandbox *a = make("same"), *b = make("same");
 
@@ -117,21 +117,21 @@ static void an_id_is_taken_once(void)
 	unmake(a);
 }
 
-static void what_does_not_exist_is_said_so(void)
+static void an_unknown_sandbox_is_reported(void)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct sandbox *sb = NULL;
-	struct keeper_request req = keeper_client_request(KEEPER_DESTROY, "nobody");
+	struct keeper_request req = keeper_client_request(KEEPER_DESTROY, "nosuch");
 	struct keeper_reply reply;
 
 	spec.template = "no-such-template";
 	CHECK(sandbox_new(keeper, &spec, &sb, &err) < 0 && err.code == ERR_NOT_FOUND);
 	CHECK(strstr(err.msg, "no-such-template") != NULL);
-	CHECK(sandbox_connect(keeper, "nobody", &sb, &err) < 0 && err.code == ERR_NOT_FOUND);
+	CHECK(sandbox_connect(keeper, "nosuch", &sb, &err) < 0 && err.code == ERR_NOT_FOUND);
 	CHECK(keeper_client_call(keeper, &req, NULL, 0, &reply, NULL, &err) == 0 && !reply.found);
 }
 
-static void freezing_stops_time_for_its_processes(void)
+static void freezing_stops_its_processes(void)
 {
 	struct sandbox *sb = make(NULL);
 	struct keeper_stats before, after;
@@ -153,7 +153,7 @@ static void freezing_stops_time_for_its_processes(void)
 	unmake(sb);
 }
 
-static void limits_change_while_it_lives(void)
+static void limits_of_a_running_sandbox_can_change(void)
 {
 	struct sandbox *sb = make(NULL);
 	struct limits l = limits_default();
@@ -236,7 +236,7 @@ static void a_spare_shell_takes_the_next_text(void)
 		guest_exec_free(e);
 	}
 	CHECK(used_spare_shell);
-	x.cwd = "/tmp"; /* another directory is another shell */
+	x.cwd = "/tmp"; /* another directory needs another shell */
 	CHECK(guest_exec_start(sb, &x, &e, &err) == 0);
 	CHECK(!guest_exec_used_spare_shell(e));
 	CHECK(guest_exec_wait(e, 120000, &err) == 0);
@@ -267,7 +267,7 @@ static void a_home_that_others_can_write_to_is_refused(void)
 	CHECK(keeper_client_spawn(&o, &k, &err) < 0 || sandbox_new(k, &spec, &sb, &err) < 0);
 	CHECK(strstr(err.msg, "not be writable by group or others") != NULL);
 	keeper_client_free(k);
-	CHECK(rmdir(shared) == 0); /* nothing was put there */
+	CHECK(rmdir(shared) == 0); /* nothing was created there */
 	CHECK(stat(home, &st) == 0 && (st.st_mode & 0777) == 0700);
 }
 
@@ -276,7 +276,7 @@ static int start_closed(void *arg, int *ret_fd, int *ret_pidfd, struct err *e)
 	return keeper_spawn(NULL, home, false, arg, ret_fd, ret_pidfd, e);
 }
 
-/* Whoever opened a directory for the engine had other rights than the keeper has. */
+/* A descriptor from the engine was opened with other permissions than the keeper has. */
 static void a_closed_keeper_shows_no_directory_of_the_host(void)
 {
 	struct keeper_client_opts o = { .home = home, .start = start_closed };
@@ -297,19 +297,19 @@ static void a_closed_keeper_shows_no_directory_of_the_host(void)
 	spec.binds = &bind;
 	spec.nbinds = 1;
 	CHECK(sandbox_new(k, &spec, &sb, &err) < 0 && err.code == ERR_DENIED);
-	CHECK(sandbox_new(k, &plain, &sb, &err) == 0); /* all else as ever */
+	CHECK(sandbox_new(k, &plain, &sb, &err) == 0); /* everything else works */
 	unmake(sb);
 	close(bind.fd);
 	keeper_client_free(k);
 	k = NULL;
-	o.start_arg = other; /* its home is not the directory it was made for */
+	o.start_arg = other; /* its home is not the directory it was started for */
 	CHECK(keeper_client_spawn(&o, &k, &err) < 0 || sandbox_new(k, &plain, &sb, &err) < 0);
 	keeper_client_free(k);
 	CHECK(start_keeper(false));
 }
 
-/* The OOM killer ends everybody who shares a victim's memory: never PID 1. */
-static void a_full_memory_costs_the_command_not_the_sandbox(void)
+/* The OOM killer kills all processes that share a victim's memory, but never PID 1. */
+static void out_of_memory_kills_the_command_not_the_sandbox(void)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct sandbox *sb = NULL;
@@ -323,7 +323,7 @@ static void a_full_memory_costs_the_command_not_the_sandbox(void)
 	unmake(sb);
 }
 
-static void files_go_in_and_out(void)
+static void files_are_written_and_read(void)
 {
 	struct sandbox *sb = make(NULL);
 
@@ -345,18 +345,18 @@ int main(void)
 	}
 	RUN(a_sandbox_runs_commands_and_keeps_files_between_them);
 	RUN(two_sandboxes_share_nothing);
-	RUN(an_id_is_taken_once);
-	RUN(what_does_not_exist_is_said_so);
-	RUN(freezing_stops_time_for_its_processes);
-	RUN(limits_change_while_it_lives);
+	RUN(an_id_is_used_once);
+	RUN(an_unknown_sandbox_is_reported);
+	RUN(freezing_stops_its_processes);
+	RUN(limits_of_a_running_sandbox_can_change);
 	RUN(a_pool_is_claimed_by_any_request_and_never_reused);
 	RUN(a_sandbox_outlives_its_keeper);
 	RUN(a_spare_shell_takes_the_next_text);
 	RUN(names_of_the_keeper_are_refused);
 	RUN(a_home_that_others_can_write_to_is_refused);
 	RUN(a_closed_keeper_shows_no_directory_of_the_host);
-	RUN(a_full_memory_costs_the_command_not_the_sandbox);
-	RUN(files_go_in_and_out);
+	RUN(out_of_memory_kills_the_command_not_the_sandbox);
+	RUN(files_are_written_and_read);
 	stop_keeper();
 	(void)file_remove_tree_at(AT_FDCWD, home);
 	return tap_done();

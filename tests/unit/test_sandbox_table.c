@@ -34,7 +34,7 @@ static void count(struct sandbox_record *b, void *arg)
 	++*(size_t *)arg;
 }
 
-static void what_was_added_is_found_until_removed(void)
+static void a_sandbox_is_found_until_removed(void)
 {
 	char id[KEEPER_ID_SIZE];
 	size_t n = 0;
@@ -94,7 +94,7 @@ static int put(const char *text)
 	return n < 0 ? -1 : 0;
 }
 
-static void half_a_record_is_no_record(void)
+static void an_incomplete_record_is_ignored(void)
 {
 #define REST "\nfiles 1\npaused 0\ngroup a\ntemplate host\nlayer none\n"
 	static const char *const bad[] = {
@@ -131,7 +131,7 @@ static void half_a_record_is_no_record(void)
 	CHECK(sandbox_table_record_read(fd, &(struct sandbox_record){ 0 }) == -ENOENT);
 }
 
-static void a_reused_pid_is_not_taken_for_the_old_process(void)
+static void a_reused_pid_is_recognized(void)
 {
 	struct sandbox_record b = { .pid = getpid(), .start = sandbox_table_start_time(getpid()) };
 	pid_t child = fork();
@@ -149,11 +149,11 @@ int main(void)
 {
 	if (!mkdtemp(tmp_name(dir, "lodge-test")) || (fd = open(dir, O_DIRECTORY | O_CLOEXEC)) < 0)
 		return 99;
-	RUN(what_was_added_is_found_until_removed);
+	RUN(a_sandbox_is_found_until_removed);
 	RUN(a_record_reads_back_as_written);
 	RUN(kept_files_have_a_name_of_their_own);
-	RUN(half_a_record_is_no_record);
-	RUN(a_reused_pid_is_not_taken_for_the_old_process);
+	RUN(an_incomplete_record_is_ignored);
+	RUN(a_reused_pid_is_recognized);
 	for (int i = 0; i < 10000; i++) {
 		char id[KEEPER_ID_SIZE];
 

@@ -63,7 +63,7 @@ static void every_state_and_event_leads_where_the_document_says(void)
 			CHECK(next_of(from, ev, true) == with_files[from][ev]);
 }
 
-static void with_nothing_to_resume_from_it_starts_afresh(void)
+static void without_files_a_session_starts_anew(void)
 {
 	CHECK(next_of(SESSION_FAILED, SESSION_START, false) == SESSION_PROVISIONING);
 	CHECK(next_of(SESSION_ACTIVE, SESSION_GONE, false) == SESSION_NONE);
@@ -72,7 +72,7 @@ static void with_nothing_to_resume_from_it_starts_afresh(void)
 	CHECK(next_of(SESSION_ARCHIVED, SESSION_UNARCHIVE, false) == SESSION_NONE);
 }
 
-static void a_live_sandbox_is_never_doubled_nor_forgotten(void)
+static void a_running_sandbox_is_never_doubled_nor_forgotten(void)
 {
 	struct store_session s = in_state(SESSION_FAILED, true);
 	enum session_state to = SESSION_STATES;
@@ -134,7 +134,7 @@ static void a_number_that_is_no_state_is_refused(void)
 		CHECK(next_of(200, ev, true) == -1 && next_of(SESSION_STATES, ev, false) == -1);
 }
 
-static void the_numbers_in_the_store_keep_their_meaning(void)
+static void the_stored_numbers_of_states_do_not_change(void)
 {
 	static const char *const names[] = { "none",	    "provisioning", "active",
 					     "hibernating", "hibernated",   "restoring",
@@ -174,7 +174,7 @@ static void active_ends_ten_seconds_before_expiry(void)
 	}
 }
 
-static void what_ran_and_was_saved_has_a_snapshot(void)
+static void a_session_with_saved_files_has_a_snapshot(void)
 {
 	struct store_session s = in_state(SESSION_ACTIVE, false);
 
@@ -182,7 +182,7 @@ static void what_ran_and_was_saved_has_a_snapshot(void)
 	CHECK(!session_has_snapshot(&s));
 	snprintf(s.snapshot, sizeof(s.snapshot), "snp_a");
 	CHECK(session_has_snapshot(&s));
-	s.runtime = SESSION_RUNTIME_NONE; /* its files were lost: nothing would be resumed */
+	s.runtime = SESSION_RUNTIME_NONE; /* its files were lost, so nothing could be resumed */
 	CHECK(!session_has_snapshot(&s));
 	for (int state = 0; state < SESSION_STATES; state++) {
 		s = in_state(state, true);
@@ -205,7 +205,7 @@ static void the_sweep_is_due_at_the_earlier_deadline(void)
 	CHECK(session_due_at(&s) == 80000);
 }
 
-/* ---- what a move changes ------------------------------------------------------------------- */
+/* ---- effects of a transition --------------------------------------------------------------- */
 
 static void ready_starts_the_timers_and_clears_the_cause(void)
 {
@@ -222,7 +222,7 @@ static void ready_starts_the_timers_and_clears_the_cause(void)
 	CHECK(s.due_at == s.hibernate_at && s.cause.code[0] == '\0' && s.cause.at == 0);
 }
 
-static void use_pushes_the_deadline_never_back_and_never_past_the_lifetime(void)
+static void use_postpones_the_deadline_up_to_the_lifetime(void)
 {
 	struct store_session s = in_state(SESSION_RESTORING, true);
 	struct err err;
@@ -249,7 +249,7 @@ static void sealing_raises_the_generation_and_keeps_the_preferences(void)
 	CHECK(!session_record_move(&s, SESSION_READY, &why, NOW, &err));
 	CHECK(!session_record_move(&s, SESSION_EVENT_HIBERNATE,
 				   &(struct session_cause_opts){ SESSION_CAUSE_IDLE }, NOW, &err));
-	CHECK(s.due_at != 0); /* should the engine end here, the sweep comes back to it */
+	CHECK(s.due_at != 0); /* if the engine dies here, the timers find it again */
 	strcpy(s.layer, "l1");
 	strcpy(s.sandbox, "b1");
 	CHECK(!session_record_move(&s, SESSION_SEALED,
@@ -260,7 +260,7 @@ static void sealing_raises_the_generation_and_keeps_the_preferences(void)
 	CHECK_STR(s.cause.code, "idle");
 }
 
-static void a_failed_hibernation_leaves_the_sandbox_alive(void)
+static void a_failed_hibernation_keeps_the_sandbox_running(void)
 {
 	struct store_session s = in_state(SESSION_HIBERNATING, false);
 	struct err err;
@@ -278,7 +278,7 @@ static void a_failed_hibernation_leaves_the_sandbox_alive(void)
 	CHECK(s.state == SESSION_FAILED && s.runtime == SESSION_RUNTIME_NONE);
 }
 
-static void what_is_gone_is_resumable_only_with_files(void)
+static void a_gone_sandbox_is_resumable_only_with_files(void)
 {
 	struct err err;
 
@@ -326,21 +326,21 @@ static void a_refused_move_changes_nothing(void)
 int main(void)
 {
 	RUN(every_state_and_event_leads_where_the_document_says);
-	RUN(with_nothing_to_resume_from_it_starts_afresh);
-	RUN(a_live_sandbox_is_never_doubled_nor_forgotten);
+	RUN(without_files_a_session_starts_anew);
+	RUN(a_running_sandbox_is_never_doubled_nor_forgotten);
 	RUN(each_allowed_move_has_an_event_and_each_event_an_allowed_move);
 	RUN(no_state_is_without_exit);
 	RUN(a_number_that_is_no_state_is_refused);
-	RUN(the_numbers_in_the_store_keep_their_meaning);
+	RUN(the_stored_numbers_of_states_do_not_change);
 	RUN(all_have_names);
 	RUN(active_ends_ten_seconds_before_expiry);
-	RUN(what_ran_and_was_saved_has_a_snapshot);
+	RUN(a_session_with_saved_files_has_a_snapshot);
 	RUN(the_sweep_is_due_at_the_earlier_deadline);
 	RUN(ready_starts_the_timers_and_clears_the_cause);
-	RUN(use_pushes_the_deadline_never_back_and_never_past_the_lifetime);
+	RUN(use_postpones_the_deadline_up_to_the_lifetime);
 	RUN(sealing_raises_the_generation_and_keeps_the_preferences);
-	RUN(a_failed_hibernation_leaves_the_sandbox_alive);
-	RUN(what_is_gone_is_resumable_only_with_files);
+	RUN(a_failed_hibernation_keeps_the_sandbox_running);
+	RUN(a_gone_sandbox_is_resumable_only_with_files);
 	RUN(destruction_is_due_at_once_and_keeps_its_first_cause);
 	RUN(a_refused_move_changes_nothing);
 	return tap_done();

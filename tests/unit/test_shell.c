@@ -6,7 +6,7 @@
 #include "base/array.h"
 #include "shell_finds.h"
 
-/* ---- what is found --------------------------------------------------------------------------- */
+/* ---- programs found in a text ---------------------------------------------------------------- */
 
 static void commands_begin_after_operators(void)
 {
@@ -69,7 +69,7 @@ static void quotes_make_words(void)
 	CHECK_ALL(cases);
 }
 
-static void substitutions_are_looked_into(void)
+static void substitutions_are_parsed(void)
 {
 	static const struct example cases[] = {
 		{ "echo $(xyz)", ":echo xyz" },
@@ -160,7 +160,7 @@ static void compound_commands_hold_commands(void)
 	CHECK_ALL(cases);
 }
 
-static void prefixes_are_no_programs(void)
+static void prefixes_are_not_programs(void)
 {
 	static const struct example cases[] = {
 		{ "X=1 ls", "ls" },
@@ -187,7 +187,7 @@ static void prefixes_are_no_programs(void)
 	CHECK_ALL(cases);
 }
 
-static void here_documents_are_no_commands(void)
+static void here_documents_are_not_commands(void)
 {
 	static const struct example cases[] = {
 		{ "cat <<E\nxyz\nE\nls", "cat ls" },
@@ -227,7 +227,7 @@ static void here_documents_are_no_commands(void)
 	CHECK_ALL(cases);
 }
 
-static void functions_are_no_programs(void)
+static void functions_are_not_programs(void)
 {
 	static const struct example cases[] = {
 		{ "f() { ls; }; f", "ls f()" },
@@ -274,7 +274,7 @@ static void functions_are_no_programs(void)
 	CHECK_ALL(cases);
 }
 
-static void what_starts_others_is_looked_through(void)
+static void programs_started_by_others_are_found(void)
 {
 	static const struct example cases[] = {
 		{ "bash -c 'xyz'", "bash xyz" },
@@ -340,7 +340,7 @@ static void what_starts_others_is_looked_through(void)
 	CHECK_ALL(cases);
 }
 
-static void options_are_read_as_the_programs_do(void)
+static void options_are_parsed_like_the_programs_do(void)
 {
 	static const struct example cases[] = {
 		{ "env --split-string='xyz a'", "env xyz" },
@@ -363,7 +363,7 @@ static void options_are_read_as_the_programs_do(void)
 	CHECK_ALL(cases);
 }
 
-static void builtins_are_looked_through(void)
+static void programs_started_by_builtins_are_found(void)
 {
 	static const struct example cases[] = {
 		{ "cd /; export A=1; read x; set -e", ":cd :export :read :set" },
@@ -409,7 +409,7 @@ static void builtins_are_looked_through(void)
 	CHECK_ALL(cases);
 }
 
-static void what_the_text_does_not_tell_is_unknown(void)
+static void words_with_unknown_values_are_unknown(void)
 {
 	static const struct example cases[] = {
 		{ "$X", "?$X" },
@@ -450,9 +450,9 @@ static void paths_are_names_in_standard_places_only(void)
 	CHECK_ALL(cases);
 }
 
-/* ---- where ----------------------------------------------------------------------------------- */
+/* ---- positions ------------------------------------------------------------------------------- */
 
-static void words_have_their_place(void)
+static void words_have_positions(void)
 {
 	static const char text[] = "ls\n  a | bash -c 'x\n y'\n";
 	static const struct {
@@ -477,7 +477,7 @@ static void words_have_their_place(void)
 	shell_words_fini(&w);
 }
 
-static void what_is_not_balanced_is_told_with_its_place(void)
+static void unbalanced_text_is_an_error_with_its_position(void)
 {
 	static const struct example cases[] = {
 		{ "echo 'a", "command: unclosed ' at line 1, column 6" },
@@ -537,7 +537,7 @@ static void sizes_are_bounded(void)
 	CHECK(shell_parse("a\0b", 3, &w, &err) < 0 && err.code == ERR_INVALID);
 }
 
-static void arguments_are_looked_at_without_a_shell(void)
+static void argv_is_checked_without_a_shell(void)
 {
 	static const struct {
 		const char *argv[6], *want;
@@ -569,19 +569,19 @@ int main(void)
 {
 	RUN(commands_begin_after_operators);
 	RUN(quotes_make_words);
-	RUN(substitutions_are_looked_into);
+	RUN(substitutions_are_parsed);
 	RUN(compound_commands_hold_commands);
-	RUN(prefixes_are_no_programs);
-	RUN(here_documents_are_no_commands);
-	RUN(functions_are_no_programs);
-	RUN(what_starts_others_is_looked_through);
-	RUN(options_are_read_as_the_programs_do);
-	RUN(builtins_are_looked_through);
-	RUN(what_the_text_does_not_tell_is_unknown);
+	RUN(prefixes_are_not_programs);
+	RUN(here_documents_are_not_commands);
+	RUN(functions_are_not_programs);
+	RUN(programs_started_by_others_are_found);
+	RUN(options_are_parsed_like_the_programs_do);
+	RUN(programs_started_by_builtins_are_found);
+	RUN(words_with_unknown_values_are_unknown);
 	RUN(paths_are_names_in_standard_places_only);
-	RUN(words_have_their_place);
-	RUN(what_is_not_balanced_is_told_with_its_place);
+	RUN(words_have_positions);
+	RUN(unbalanced_text_is_an_error_with_its_position);
 	RUN(sizes_are_bounded);
-	RUN(arguments_are_looked_at_without_a_shell);
+	RUN(argv_is_checked_without_a_shell);
 	return tap_done();
 }

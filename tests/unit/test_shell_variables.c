@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables and options that make a shell start programs no word names. */
-#include "shell/shell.h"
+/* Variables and options that make a shell start programs not named in the text. */
+#include "shell/shell_variables.h"
 #include "shell_finds.h"
 
-static void settings_are_told(void)
+static void settings_are_reported(void)
 {
 	static const struct example cases[] = {
 		{ "BASH_CMDS[ls]=/x; ls", "!BASH_CMDS ls" },
@@ -50,7 +50,7 @@ static void settings_are_told(void)
 	CHECK_ALL(cases);
 }
 
-static void names_of_an_environment_are_known(void)
+static void dangerous_environment_variables_are_known(void)
 {
 	CHECK(shell_is_setting("PS4", 3) && shell_is_setting("LD_AUDIT=x", 8));
 	CHECK(shell_is_setting("BASH_FUNC_ls%%", 14));
@@ -60,7 +60,7 @@ static void names_of_an_environment_are_known(void)
 
 int main(void)
 {
-	RUN(settings_are_told);
-	RUN(names_of_an_environment_are_known);
+	RUN(settings_are_reported);
+	RUN(dangerous_environment_variables_are_known);
 	return tap_done();
 }

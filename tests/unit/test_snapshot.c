@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On the store that root has by itself: a btrfs volume. */
+/* On a btrfs volume, the default storage of root. */
 #include "snapshot_contract.h"
 
 #include "layers/layers.h"

@@ -38,8 +38,8 @@ static const char build_text[] =
 	"os.mkdir('other'); os.link('plain', 'hard'); os.link('plain', 'other/hard'); "
 	"os.link('link', 'soft')\n"
 	"os.mkfifo('fifo', 0o640); os.utime('fifo', ns=(1, 9))\n"
-	"socket.socket(socket.AF_UNIX).bind('socket')\n" /* nobody listens any more: it is not kept
-							  */
+	"socket.socket(socket.AF_UNIX).bind('socket')\n" /* no process listens, so it is not
+							    exported */
 	"os.setxattr('plain', 'user.note', b'\\0\\1binary\\n'); os.setxattr('vacant', 'user.d', "
 	"b'')\n"
 	"os.utime('run', ns=(1, 1234567890123456789)); os.utime('link', ns=(1, 7), "
@@ -97,7 +97,7 @@ static int scratch(void)
 	return open(home, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 }
 
-static bool bring_back(const char *snapshot, const char *name)
+static bool import_again(const char *snapshot, const char *name)
 {
 	struct session_opts want = { .user = "ann", .snapshot = snapshot };
 
@@ -134,7 +134,7 @@ static void first_difference(const char *a, const char *b)
 	}
 }
 
-static void there_and_back_again(void)
+static void export_and_import_preserve_the_files(void)
 {
 	auto_free char *before = NULL, *after = NULL, *built = NULL;
 	auto_close int fd = -1;
@@ -156,7 +156,7 @@ static void there_and_back_again(void)
 	CHECK(!snapshot_get(engine, &me, back.id, &s, &err) && s.bytes > 0);
 	CHECK_STR(s.name, "copy");
 	CHECK_STR(s.session, "");
-	CHECK(bring_back(back.id, "b") && (after = output_of("b", dump_text)));
+	CHECK(import_again(back.id, "b") && (after = output_of("b", dump_text)));
 	first_difference(before, after);
 	CHECK(strcmp(before, after) == 0);
 }
@@ -175,12 +175,13 @@ static void a_stack_is_one_archive(void)
 	CHECK((fd = scratch()) >= 0 && !snapshot_export(engine, &me, s[2].id, fd, &err));
 	CHECK(lseek(fd, 0, SEEK_SET) == 0);
 	CHECK(!snapshot_import(engine, &me, "host", NULL, fd, &back, &err));
-	CHECK(bring_back(back.id, "b") && says("b", "find . -type f | sort | xargs cat", "3\n2\n"));
+	CHECK(import_again(back.id, "b") &&
+	      says("b", "find . -type f | sort | xargs cat", "3\n2\n"));
 	CHECK(says("b", "ls; ls d", "c\nd\nb\n"));
 }
 
 /* Archives of other programs, in several frames, read in small pieces from a pipe. */
-static void archives_of_others(void)
+static void archives_of_other_programs(void)
 {
 	auto_close int from = -1;
 	struct store_snapshot s;
@@ -197,7 +198,7 @@ static void archives_of_others(void)
 	if (snapshot_import(engine, &me, "host", "theirs", from, &s, &err) < 0)
 		printf("# %s\n", err.msg);
 	CHECK(pclose(p) == 0);
-	CHECK(bring_back(s.id, "b") && says("b", "cat f; stat -c %U f", "hi\nuser\n"));
+	CHECK(import_again(s.id, "b") && says("b", "cat f; stat -c %U f", "hi\nuser\n"));
 }
 
 static int import_of(const char *command, struct store_snapshot *ret)
@@ -210,7 +211,7 @@ static int import_of(const char *command, struct store_snapshot *ret)
 	return r;
 }
 
-static void what_is_no_archive_is_refused(void)
+static void invalid_archives_are_refused(void)
 {
 	static const struct {
 		const char *command, *says;
@@ -239,7 +240,7 @@ static void what_is_no_archive_is_refused(void)
 	CHECK(on_disk() == 0);
 }
 
-static void descriptors_that_do_not_do(void)
+static void unsuitable_descriptors_are_refused(void)
 {
 	auto_close int full = open("/dev/full", O_WRONLY | O_CLOEXEC), loose = -1;
 	struct store_snapshot s;
@@ -282,11 +283,11 @@ int main(void)
 	find_keeper();
 	for (int dir = 0; dir < 2; dir++) {
 		new_home(dir);
-		RUN(there_and_back_again);
+		RUN(export_and_import_preserve_the_files);
 		RUN(a_stack_is_one_archive);
-		RUN(archives_of_others);
-		RUN(what_is_no_archive_is_refused);
-		RUN(descriptors_that_do_not_do);
+		RUN(archives_of_other_programs);
+		RUN(invalid_archives_are_refused);
+		RUN(unsuitable_descriptors_are_refused);
 		RUN(a_quota_is_a_limit);
 		remove_home();
 	}

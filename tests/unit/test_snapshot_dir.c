@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On plain directories: layers are stacked, and a copy of what runs takes its time. */
+/* On plain directories: layers are stacked, and copying a running session takes longer. */
 #include "snapshot_contract.h"
 
 #include "layers/layers.h"

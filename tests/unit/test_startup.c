@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An engine whose keeper cannot be had, and then can. */
+/* An engine whose keeper cannot be started at first. */
 #include <errno.h>
 
 #include "service/service_admin.h"
 #include "engine/start_progress.h"
+#include "service/engine_open.h"
+#include "service/startup.h"
 #include "session_engine.h"
 
 static atomic_uint failures, successes, finals;
@@ -32,14 +34,14 @@ static bool prepare(const char *program)
 	return engine_open_store(&o, &engine, &err) == 0;
 }
 
-static bool comes(atomic_uint *what, unsigned n)
+static bool becomes_at_least(atomic_uint *what, unsigned n)
 {
 	for (int i = 0; i < 6000 && *what < n; i++)
 		nap(20);
 	return *what >= n;
 }
 
-static void the_store_is_taken_before_anything_else(void)
+static void the_store_is_locked_first(void)
 {
 	struct progress_state p;
 	struct engine *second = NULL;
@@ -54,10 +56,10 @@ static void the_store_is_taken_before_anything_else(void)
 	CHECK(engine_open_store(&o, &second, &err) == -1 && !second);
 	CHECK(engine_wait_ready(engine, 0, &err) == -1 && err.code == ERR_TIMEOUT &&
 	      err.sys == EINPROGRESS);
-	close_engine(); /* one that never began */
+	close_engine(); /* it never started */
 }
 
-static void it_begins_and_is_waited_for(void)
+static void callers_wait_for_the_start(void)
 {
 	struct progress_state p;
 
@@ -66,14 +68,14 @@ static void it_begins_and_is_waited_for(void)
 	reset();
 	CHECK(prepare(keeper) && engine_start(engine, begun, NULL, &err) == 0);
 	CHECK(engine_wait_ready(engine, 120000, &err) == 0 && engine_is_ready(engine));
-	CHECK(comes(&successes, 1) && !failures);
+	CHECK(becomes_at_least(&successes, 1) && !failures);
 	CHECK(engine_wait_ready(engine, 0, &err) == 0);
 	CHECK(progress_get(engine, NULL, &p, &err) == 0 && p.status == PROGRESS_READY);
 	CHECK(p.step == 4 && p.total_steps == 4);
 	CHECK(enter("a"));
 }
 
-static void a_keeper_that_is_missing_is_tried_again(void)
+static void starting_a_missing_keeper_is_retried(void)
 {
 	char program[sizeof(home) + 16];
 	struct progress_state p;
@@ -87,29 +89,29 @@ static void a_keeper_that_is_missing_is_tried_again(void)
 	(void)unlink(program);
 	CHECK(prepare(program) && !engine_start_error(engine, &last, &tries));
 	CHECK(engine_start(engine, begun, NULL, &err) == 0);
-	CHECK(comes(&failures, 1) && !finals && !engine_is_ready(engine));
+	CHECK(becomes_at_least(&failures, 1) && !finals && !engine_is_ready(engine));
 	CHECK(engine_start_error(engine, &last, &tries) && tries >= 1 && *last.msg);
 	CHECK(progress_get(engine, NULL, &p, &err) == 0 && p.step == 2);
 	CHECK_STR(p.stage, "keeper");
-	/* who waits is told what the next try, which comes soon, met */
+	/* a waiting call gets the error of the next try, which becomes_at_least soon */
 	CHECK(engine_wait_ready(engine, 120000, &err) == -1 && err.code == ERR_UNAVAILABLE &&
 	      err.sys == EINPROGRESS && strstr(err.msg, "keeper"));
 	CHECK(symlink(keeper, program) == 0);
 	for (int i = 0; i < 40 && !engine_is_ready(engine); i++)
 		(void)engine_wait_ready(engine, 1000, &err);
-	CHECK(engine_is_ready(engine) && comes(&successes, 1));
+	CHECK(engine_is_ready(engine) && becomes_at_least(&successes, 1));
 	CHECK(enter("a"));
 	clean();
 	CHECK(unlink(program) == 0);
 }
 
-static void one_that_waits_can_be_closed(void)
+static void an_engine_that_retries_can_be_closed(void)
 {
 	if (why_not)
 		SKIP(why_not);
 	reset();
 	CHECK(prepare("/nowhere/keeper") && engine_start(engine, begun, NULL, &err) == 0);
-	CHECK(comes(&failures, 3)); /* by now it waits for longer and longer */
+	CHECK(becomes_at_least(&failures, 3)); /* by now the pauses grow */
 	close_engine();
 	CHECK(!successes && !finals);
 }
@@ -117,10 +119,10 @@ static void one_that_waits_can_be_closed(void)
 int main(void)
 {
 	make_home();
-	RUN(the_store_is_taken_before_anything_else);
-	RUN(it_begins_and_is_waited_for);
-	RUN(a_keeper_that_is_missing_is_tried_again);
-	RUN(one_that_waits_can_be_closed);
+	RUN(the_store_is_locked_first);
+	RUN(callers_wait_for_the_start);
+	RUN(starting_a_missing_keeper_is_retried);
+	RUN(an_engine_that_retries_can_be_closed);
 	remove_home();
 	return tap_done();
 }

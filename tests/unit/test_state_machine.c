@@ -46,7 +46,7 @@ static void a_number_that_is_no_state_is_refused(void)
 	CHECK_STR(err.msg, "door: open cannot become ?");
 }
 
-static void names_lead_back_to_states(void)
+static void states_are_found_by_name(void)
 {
 	for (unsigned i = 0; i < door.count; i++)
 		CHECK(state_machine_find(&door, state_machine_name(&door, i)) == (int)i);
@@ -58,6 +58,6 @@ int main(void)
 	RUN(only_moves_in_the_table_are_allowed);
 	RUN(a_refusal_names_both_states);
 	RUN(a_number_that_is_no_state_is_refused);
-	RUN(names_lead_back_to_states);
+	RUN(states_are_found_by_name);
 	return tap_done();
 }

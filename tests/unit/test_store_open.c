@@ -41,7 +41,7 @@ static int64_t size_of(const char *name)
 	return stat(name, &st) < 0 ? -1 : (int64_t)st.st_size;
 }
 
-/* ---- what is refused ----------------------------------------------------------------------- */
+/* ---- refused files ------------------------------------------------------------------------- */
 
 static bool refused(enum err_code code, const char *words)
 {
@@ -64,7 +64,7 @@ static void fill(const char *bytes, size_t len, off_t at)
 	close(fd);
 }
 
-static void a_damaged_file_is_refused_and_left_as_it_is(void)
+static void a_damaged_file_is_refused_unchanged(void)
 {
 	char junk[4096];
 	int64_t before;
@@ -117,7 +117,7 @@ static void second_opener(void)
 	CHECK(refused(ERR_CONFLICT, want));
 }
 
-static void a_second_opener_is_told_who_has_it(void)
+static void a_second_opener_gets_the_owners_pid(void)
 {
 	OPEN();
 	CHECK(in_child(second_opener));
@@ -128,7 +128,7 @@ static void a_second_opener_is_told_who_has_it(void)
 	CHECK(st);
 }
 
-static void another_program_cannot_get_in(void)
+static void other_programs_cannot_open_it(void)
 {
 	sqlite3 *other;
 
@@ -140,7 +140,7 @@ static void another_program_cannot_get_in(void)
 	CHECK(!append(st, 1));
 }
 
-static void open_as_nobody(void)
+static void open_as_other_user(void)
 {
 	if (getuid() == 0)
 		CHECK(setgid(65534) == 0 && setuid(65534) == 0);
@@ -153,9 +153,9 @@ static void a_directory_that_cannot_be_written_is_a_clear_error(void)
 	CHECK(!append(st, 1));
 	store_close(steal_ptr(&st));
 	CHECK(chmod(dir, 0555) == 0);
-	CHECK(in_child(open_as_nobody));
+	CHECK(in_child(open_as_other_user));
 	CHECK(chmod(dir, 0777) == 0);
-	CHECK(in_child(open_as_nobody)); /* another process still owns the files */
+	CHECK(in_child(open_as_other_user)); /* another process still owns the files */
 	st = reopen(&err);
 	CHECK(st && pragma(st, COUNT) == 1);
 }
@@ -176,7 +176,7 @@ static int one_more(const char *schema[static SCHEMA_MAX], const char *more)
 	return n;
 }
 
-static void an_older_file_is_copied_and_brought_up_to_date(void)
+static void an_older_file_is_copied_and_migrated(void)
 {
 	const char *schema[SCHEMA_MAX];
 	int n = one_more(schema, "CREATE TABLE more (x INTEGER) STRICT");
@@ -198,7 +198,7 @@ static void an_older_file_is_copied_and_brought_up_to_date(void)
 	CHECK(st && pragma(st, COUNT) == 3);
 }
 
-static void a_file_of_the_first_version_is_brought_up_to_date(void)
+static void a_file_of_the_first_version_is_migrated(void)
 {
 	const char *const first[] = { schema_files[0], NULL };
 	struct store_session s = { .id = "s1", .tenant = "t" };
@@ -234,7 +234,7 @@ static void a_migration_that_fails_changes_nothing(void)
 	CHECK(pragma(st, COUNT) == 3);
 }
 
-static void a_half_made_file_is_made_again(void)
+static void an_incomplete_file_is_created_again(void)
 {
 	char half[128];
 
@@ -249,16 +249,16 @@ int main(void)
 {
 	if (!make_dir())
 		return 99;
-	RUN(a_damaged_file_is_refused_and_left_as_it_is);
+	RUN(a_damaged_file_is_refused_unchanged);
 	RUN(a_lost_file_is_not_replaced_by_an_empty_one);
 	RUN(a_newer_or_foreign_file_is_refused);
-	RUN(a_second_opener_is_told_who_has_it);
-	RUN(another_program_cannot_get_in);
+	RUN(a_second_opener_gets_the_owners_pid);
+	RUN(other_programs_cannot_open_it);
 	RUN(a_directory_that_cannot_be_written_is_a_clear_error);
-	RUN(an_older_file_is_copied_and_brought_up_to_date);
-	RUN(a_file_of_the_first_version_is_brought_up_to_date);
+	RUN(an_older_file_is_copied_and_migrated);
+	RUN(a_file_of_the_first_version_is_migrated);
 	RUN(a_migration_that_fails_changes_nothing);
-	RUN(a_half_made_file_is_made_again);
+	RUN(an_incomplete_file_is_created_again);
 	remove_dir();
 	return tap_done();
 }

@@ -48,7 +48,7 @@ static struct store *open_empty(void)
 
 /* ---- settings ------------------------------------------------------------------------------ */
 
-static void the_settings_are_those_asked_for(void)
+static void the_settings_are_applied(void)
 {
 	OPEN();
 	CHECK(pragma(st, "PRAGMA synchronous") == 2);
@@ -203,9 +203,9 @@ static void lookups_and_the_sweep_go_by_an_index(void)
 	}
 }
 
-/* ---- what lasts ---------------------------------------------------------------------------- */
+/* ---- durability ---------------------------------------------------------------------------- */
 
-static void what_was_written_is_there_when_it_is_opened_again(void)
+static void records_survive_reopening(void)
 {
 	struct store_binding b;
 	struct store_session s = bound("s1", &b, "k"), got;
@@ -405,13 +405,13 @@ static void fail_to_write(void)
 	store_close(st);
 }
 
-static void after_an_io_error_it_is_opened_again_before_anything_is_written(void)
+static void after_an_io_error_it_is_reopened_before_writes(void)
 {
 	forget();
 	CHECK(in_child(fail_to_write));
 }
 
-static void after_a_failed_sync_too(void)
+static void after_a_failed_sync_it_is_reopened_too(void)
 {
 	struct store_event e = event("x");
 	int64_t n;
@@ -432,7 +432,7 @@ static void after_a_failed_sync_too(void)
 	CHECK((n == 1 || n == 2) && !store_event_append(st, &e, &err) && e.id == n + 1);
 }
 
-/* ---- how long it takes --------------------------------------------------------------------- */
+/* ---- timing -------------------------------------------------------------------------------- */
 
 static int64_t now_us(void)
 {
@@ -495,7 +495,7 @@ int main(void)
 	if (!make_dir())
 		return 99;
 	run_contract();
-	RUN(the_settings_are_those_asked_for);
+	RUN(the_settings_are_applied);
 	RUN(a_change_is_synced_before_it_is_acknowledged);
 	RUN(a_relaxed_change_is_synced_with_the_next_one);
 	RUN(a_relaxed_change_outlives_the_process);
@@ -503,11 +503,11 @@ int main(void)
 	RUN(a_parameter_without_a_column_is_an_error);
 	RUN(every_table_is_strict);
 	RUN(lookups_and_the_sweep_go_by_an_index);
-	RUN(what_was_written_is_there_when_it_is_opened_again);
+	RUN(records_survive_reopening);
 	RUN(kill_9_loses_nothing_acknowledged);
 	RUN(a_full_disk_is_a_clear_error_and_passes);
-	RUN(after_an_io_error_it_is_opened_again_before_anything_is_written);
-	RUN(after_a_failed_sync_too);
+	RUN(after_an_io_error_it_is_reopened_before_writes);
+	RUN(after_a_failed_sync_it_is_reopened_too);
 	RUN(a_commit_is_measured);
 	remove_dir();
 	return tap_done();

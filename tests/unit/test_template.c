@@ -36,7 +36,7 @@ static void everything_is_read(void)
 	template_fini(&t);
 }
 
-static void what_it_is_made_of_comes_back(void)
+static void the_source_is_stored(void)
 {
 	static const char text[] = "{\"policy\":\"one\",\"layer\":\"lay_x\",\"made\":{\"at\":7,"
 				   "\"bytes\":9,\"from\":\"snapshot\",\"snapshot\":\"snp_x\"}}";
@@ -54,12 +54,12 @@ static void what_it_is_made_of_comes_back(void)
 	template_fini(&t);
 	CHECK(parse("{\"made\":{\"by\":1}}", &t, &err) == -1 && strstr(err.msg, "made.by"));
 	template_fini(&t);
-	CHECK(template_merge(&again, &t, &err) == 0); /* what says nothing changes nothing */
+	CHECK(template_merge(&again, &t, &err) == 0); /* an empty template changes nothing */
 	CHECK_STR(again.policy, "one");
 	template_fini(&again);
 }
 
-static void no_limit_is_beyond_the_most(void)
+static void limits_are_capped(void)
 {
 	struct template t, most;
 	struct err err;
@@ -70,11 +70,11 @@ static void no_limit_is_beyond_the_most(void)
 	      !t.limits_set);
 	CHECK(template_set_limit(&most, "pids", 20, &err) == 0);
 	CHECK(template_set_limit(&most, "cpu_milli", 500, &err) == 0);
-	CHECK(!template_exceeded_limit(&t, &most)); /* nothing was asked for */
+	CHECK(!template_exceeded_limit(&t, &most)); /* no limits were requested */
 	CHECK(template_set_limit(&t, "pids", 21, &err) == 0);
 	CHECK_STR(template_exceeded_limit(&t, &most), "pids");
 	CHECK(template_cap(&t, &most, &err) == 0 && t.limits.pids == 20);
-	CHECK(t.limits.cpu_milli == 500); /* 0 was no quota at all */
+	CHECK(t.limits.cpu_milli == 500); /* 0 means unlimited */
 	CHECK(!template_exceeded_limit(&t, &most));
 	CHECK(template_set_limit(&t, "pids", 4, &err) == 0 && template_cap(&t, &most, &err) == 0);
 	CHECK(t.limits.pids == 4);
@@ -149,7 +149,7 @@ static void users(void)
 	CHECK(u == 12 && g == 13);
 }
 
-static void what_is_merged_wins(void)
+static void merged_settings_override(void)
 {
 	struct template base, over;
 	struct sandbox_spec spec = sandbox_spec_default();
@@ -179,7 +179,7 @@ static int count(void *arg, const char *name)
 	return 0;
 }
 
-static void what_is_saved_can_be_loaded(void)
+static void a_saved_template_can_be_loaded(void)
 {
 	char home[TMP_NAME_SIZE];
 	struct template t, again;
@@ -213,12 +213,12 @@ static void what_is_saved_can_be_loaded(void)
 int main(void)
 {
 	RUN(everything_is_read);
-	RUN(what_it_is_made_of_comes_back);
-	RUN(no_limit_is_beyond_the_most);
+	RUN(the_source_is_stored);
+	RUN(limits_are_capped);
 	RUN(mistakes_are_named);
 	RUN(later_variables_replace_earlier_ones);
 	RUN(users);
-	RUN(what_is_merged_wins);
-	RUN(what_is_saved_can_be_loaded);
+	RUN(merged_settings_override);
+	RUN(a_saved_template_can_be_loaded);
 	return tap_done();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deadlines, and what else the sweep finds. */
+/* Deadlines, and what else the timers find. */
 #include "session_engine.h"
 
 #include <errno.h>
@@ -13,6 +13,8 @@
 #include "exec/side_conn.h"
 #include "sandbox/guest_exec_sync.h"
 #include "session/capacity.h"
+#include "service/engine_open.h"
+#include "service/timers.h"
 
 static const struct session_opts brief = { .user = "ann",
 					   .idle_timeout_ms = 10 * MINUTE,
@@ -20,7 +22,7 @@ static const struct session_opts brief = { .user = "ann",
 
 /* ---- idle ------------------------------------------------------------------------------------ */
 
-static void what_nobody_uses_is_hibernated(void)
+static void idle_sessions_are_hibernated(void)
 {
 	struct store_session s;
 
@@ -37,13 +39,13 @@ static void what_nobody_uses_is_hibernated(void)
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
-static void use_pushes_the_deadline_in_memory_too(void)
+static void use_postpones_the_deadline_in_memory_too(void)
 {
 	struct session_ref a = key("a");
 
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0);
-	for (int i = 0; i < 5; i++) { /* less than what is written at once */
+	for (int i = 0; i < 5; i++) { /* less than what is stored at once */
 		pass(7 * SECOND);
 		CHECK(says("a", "true", ""));
 	}
@@ -72,7 +74,7 @@ static void a_running_command_is_activity(void)
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
-static void a_loan_is_activity(void)
+static void a_side_connection_is_activity(void)
 {
 	struct session_ref a = key("a");
 	struct side_conn *l = NULL;
@@ -87,7 +89,7 @@ static void a_loan_is_activity(void)
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
-static void what_a_command_left_running_is_activity(void)
+static void a_background_process_is_activity(void)
 {
 	struct session_ref a = key("a");
 	struct keeper_stats st;
@@ -98,7 +100,7 @@ static void what_a_command_left_running_is_activity(void)
 	if (!st.pids)
 		SKIP("needs cgroups");
 	CHECK(says("a", "setsid sh -c 'sleep 1000; true' >/dev/null 2>&1 & echo $!>pid", ""));
-	CHECK(has_pids("a", 4)); /* lodge-init, a shell that waits, these two */
+	CHECK(has_pids("a", 4)); /* lodge-init, a spare shell, and these two */
 	pass(11 * MINUTE);
 	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
 	CHECK(says("a", "kill $(cat pid) && pkill -x sleep", "") && has_pids("a", 2));
@@ -106,7 +108,7 @@ static void what_a_command_left_running_is_activity(void)
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
-/* Not bash text: no shell is made to wait for the next. */
+/* Without bash, so that no spare shell is started. */
 static bool does(const char *name, const char *const *argv)
 {
 	struct session_ref ref = key(name);
@@ -119,7 +121,7 @@ static bool does(const char *name, const char *const *argv)
 	return o.result.code == 0;
 }
 
-static void a_lonely_worker_is_told_by_its_cpu_time(void)
+static void a_working_process_is_detected_by_its_cpu_time(void)
 {
 	static const char *const begin[] = {
 		"setsid", "-f", "sh", "-c", "echo $$ > pid; exec >/dev/null; while :; do :; done",
@@ -136,14 +138,14 @@ static void a_lonely_worker_is_told_by_its_cpu_time(void)
 		SKIP("needs cgroups");
 	CHECK(st.pids == 2);
 	pass(11 * MINUTE);
-	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE)); /* it was watched */
+	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE)); /* it was observed */
 	CHECK(does("a", end) && has_pids("a", 1));
-	/* what was used before somebody came says nothing about now */
+	/* CPU time from before the observation does not count */
 	pass(11 * MINUTE);
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
-static void cpu_time_since_the_last_look_is_work(void)
+static void cpu_time_since_the_last_check_is_work(void)
 {
 	struct session_ref a = key("a");
 	struct keeper_stats st;
@@ -153,7 +155,7 @@ static void cpu_time_since_the_last_look_is_work(void)
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0);
 	CHECK(says("a", "n=0; while [ $n -lt 60000 ]; do n=$((n+1)); done", ""));
-	CHECK(has_pids("a", 2)); /* lodge-init, and a shell that waits */
+	CHECK(has_pids("a", 2)); /* lodge-init and a spare shell */
 	CHECK(session_stats(engine, &me, &a, &st, &err) == 0);
 	if (!st.pids)
 		SKIP("needs cgroups");
@@ -168,7 +170,7 @@ static void cpu_time_since_the_last_look_is_work(void)
 	CHECK(!first && !little && much);
 }
 
-static void idle_can_mean_destroyed(void)
+static void idle_sessions_can_be_destroyed(void)
 {
 	struct session_opts want = brief;
 	struct session_ref a = key("a");
@@ -188,8 +190,8 @@ static void idle_can_mean_destroyed(void)
 	CHECK(capacity_active(engine) == 0);
 }
 
-/* Something else put it to sleep: to make room, or because somebody asked. */
-static void what_sleeps_is_destroyed_too_where_idle_means_that(void)
+/* It was hibernated for another reason: for capacity, or on request. */
+static void hibernated_sessions_are_destroyed_if_configured(void)
 {
 	struct session_opts want = brief;
 	struct session_ref a = key("a");
@@ -203,7 +205,7 @@ static void what_sleeps_is_destroyed_too_where_idle_means_that(void)
 	      0);
 	pass(9 * MINUTE);
 	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_HIBERNATED));
-	CHECK(says("a", "true", "")); /* used again: counted from now on */
+	CHECK(says("a", "true", "")); /* used again, so the time starts anew */
 	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
 	pass(9 * MINUTE);
 	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_HIBERNATED));
@@ -214,7 +216,7 @@ static void what_sleeps_is_destroyed_too_where_idle_means_that(void)
 	CHECK(is("b", SESSION_HIBERNATED));
 }
 
-static void who_only_looks_extends_nothing(void)
+static void reads_extend_nothing(void)
 {
 	struct session_ref a = key("a");
 	struct side_conn *l = NULL;
@@ -235,7 +237,7 @@ static void who_only_looks_extends_nothing(void)
 	CHECK(err.code == ERR_NOT_FOUND);
 }
 
-static void a_working_directory_is_made_and_is_the_users(void)
+static void a_working_directory_is_created_for_the_user(void)
 {
 	struct session_ref a = key("a");
 	struct template over;
@@ -251,7 +253,7 @@ static void a_working_directory_is_made_and_is_the_users(void)
 	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
 	CHECK(says("a", "pwd; ls", "/work space/deep\nf\n"));
 	free(over.workdir);
-	over.workdir = strdup("/etc/passwd/x"); /* no reason to have no sandbox */
+	over.workdir = strdup("/etc/passwd/x"); /* not a reason to fail */
 	CHECK(enter_as("b", want, NULL) == 0);
 	template_fini(&over);
 }
@@ -279,7 +281,7 @@ static void a_lifetime_ends_under_a_running_command(void)
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
-static void a_lifetime_ends_before_its_last_seconds_if_nobody_minds(void)
+static void an_idle_session_ends_before_the_last_seconds_of_its_lifetime(void)
 {
 	struct session_opts want = brief;
 	struct session_ref a = key("a");
@@ -293,7 +295,7 @@ static void a_lifetime_ends_before_its_last_seconds_if_nobody_minds(void)
 	CHECK(engine_run_timers(engine) == 0 && session_is_valid(engine, &me, &a));
 	CHECK(session_activity(engine, &me, &a, NULL, &err) == 0);
 	pass(1);
-	CHECK(!session_is_valid(engine, &me, &a)); /* every surface says the same */
+	CHECK(!session_is_valid(engine, &me, &a)); /* all APIs agree */
 	CHECK(session_extend(engine, &me, &a, 0, 0, NULL, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK(session_activity(engine, &me, &a, NULL, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK(engine_run_timers(engine) == 1);
@@ -301,7 +303,7 @@ static void a_lifetime_ends_before_its_last_seconds_if_nobody_minds(void)
 	CHECK_STR(t.cause.code, "expired");
 }
 
-static void what_fell_due_while_nobody_was_there(void)
+static void deadlines_that_passed_without_an_engine(void)
 {
 	struct session_opts gone = brief, old = brief;
 	struct session_ref b = key("b");
@@ -319,12 +321,12 @@ static void what_fell_due_while_nobody_was_there(void)
 	CHECK(is("a", SESSION_HIBERNATED) && is_cause("a", SESSION_CAUSE_IDLE));
 	CHECK(is("c", SESSION_HIBERNATED) && is_cause("c", SESSION_CAUSE_EXPIRED));
 	CHECK(session_tombstone(engine, &me, &b, &t, &err) == 0);
-	CHECK_STR(t.cause.code, "idle"); /* of the two deadlines it missed the first */
+	CHECK_STR(t.cause.code, "idle"); /* the first of the two deadlines it missed */
 	CHECK(engine_run_timers(engine) == 0);
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
-static void a_lifetime_ends_also_of_one_that_does_not_answer(void)
+static void the_lifetime_of_a_sandbox_that_does_not_respond_ends_too(void)
 {
 	struct session_ref a = key("a");
 	struct session *n = NULL;
@@ -336,7 +338,7 @@ static void a_lifetime_ends_also_of_one_that_does_not_answer(void)
 	session_unlock(n);
 	close_engine();
 	CHECK(open_engine((struct engine_opts){ 0 }) && is("a", SESSION_ACTIVE));
-	CHECK(!session_is_valid(engine, &me, &a)); /* it could not be taken up */
+	CHECK(!session_is_valid(engine, &me, &a)); /* it could not be adopted */
 	pass(2 * HOUR);
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 	CHECK(is_cause("a", SESSION_CAUSE_EXPIRED) && says("a", "cat f", "kept\n"));
@@ -355,9 +357,9 @@ static void many_at_once(void)
 	CHECK(engine_run_timers(engine) == 6 && capacity_active(engine) == 0);
 }
 
-/* ---- what died, what is busy ----------------------------------------------------------------- */
+/* ---- dead and busy sandboxes ----------------------------------------------------------------- */
 
-static void what_died_is_put_away(void)
+static void a_dead_sandbox_is_hibernated(void)
 {
 	struct session_ref a = key("a");
 	struct session *n = NULL;
@@ -376,7 +378,7 @@ static void what_died_is_put_away(void)
 	CHECK(capacity_active(engine) == 0 && says("a", "cat f", "kept\n"));
 }
 
-static void who_has_the_turn_is_not_waited_for(void)
+static void a_locked_session_is_skipped(void)
 {
 	struct session_ref a = key("a");
 	struct session *n = NULL;
@@ -391,7 +393,7 @@ static void who_has_the_turn_is_not_waited_for(void)
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
-static void what_fails_is_put_off(void)
+static void a_failed_action_is_postponed(void)
 {
 	struct session_ref a = key("a");
 	struct store_session s;
@@ -403,7 +405,7 @@ static void what_fails_is_put_off(void)
 	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
 	memcpy(was, n->rec.sandbox, sizeof(was));
 	snprintf(n->rec.sandbox, sizeof(n->rec.sandbox), "%s",
-		 "Not An Id"); /* no keeper takes it */
+		 "Not An Id"); /* the keeper refuses it */
 	session_unlock(n);
 	pass(HOUR);
 	CHECK(engine_run_timers(engine) == 1 && is("b", SESSION_HIBERNATED));
@@ -419,7 +421,7 @@ static void what_fails_is_put_off(void)
 	      capacity_active(engine) == 0);
 }
 
-static void a_failed_one_does_not_live_for_ever(void)
+static void a_failed_session_is_destroyed_eventually(void)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_ERROR, "no luck", "test" };
 	struct session_ref a = key("a");
@@ -442,7 +444,7 @@ static void a_failed_one_does_not_live_for_ever(void)
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
-static void old_things_are_forgotten(void)
+static void old_records_are_pruned(void)
 {
 	struct session_ref a = key("a");
 	struct store_event_list l = { 0 };
@@ -506,11 +508,11 @@ static void only_the_latest_sessions_are_known(void)
 	CHECK(progress_get(engine, NULL, &p, &err) == 0 && p.status == PROGRESS_READY);
 }
 
-/* ---- by itself ------------------------------------------------------------------------------- */
+/* ---- with threads ---------------------------------------------------------------------------- */
 
-static void with_threads_nobody_has_to_ask(void)
+static void threads_enforce_deadlines(void)
 {
-	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = tell_time };
+	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = fake_time };
 
 	ENGINE();
 	close_engine();
@@ -525,30 +527,30 @@ static void with_threads_nobody_has_to_ask(void)
 int main(void)
 {
 	make_home();
-	RUN(what_nobody_uses_is_hibernated);
-	RUN(use_pushes_the_deadline_in_memory_too);
+	RUN(idle_sessions_are_hibernated);
+	RUN(use_postpones_the_deadline_in_memory_too);
 	RUN(a_running_command_is_activity);
-	RUN(a_loan_is_activity);
-	RUN(what_a_command_left_running_is_activity);
-	RUN(a_lonely_worker_is_told_by_its_cpu_time);
-	RUN(cpu_time_since_the_last_look_is_work);
-	RUN(idle_can_mean_destroyed);
-	RUN(what_sleeps_is_destroyed_too_where_idle_means_that);
-	RUN(who_only_looks_extends_nothing);
-	RUN(a_working_directory_is_made_and_is_the_users);
+	RUN(a_side_connection_is_activity);
+	RUN(a_background_process_is_activity);
+	RUN(a_working_process_is_detected_by_its_cpu_time);
+	RUN(cpu_time_since_the_last_check_is_work);
+	RUN(idle_sessions_can_be_destroyed);
+	RUN(hibernated_sessions_are_destroyed_if_configured);
+	RUN(reads_extend_nothing);
+	RUN(a_working_directory_is_created_for_the_user);
 	RUN(a_lifetime_ends_under_a_running_command);
-	RUN(a_lifetime_ends_before_its_last_seconds_if_nobody_minds);
-	RUN(what_fell_due_while_nobody_was_there);
-	RUN(a_lifetime_ends_also_of_one_that_does_not_answer);
+	RUN(an_idle_session_ends_before_the_last_seconds_of_its_lifetime);
+	RUN(deadlines_that_passed_without_an_engine);
+	RUN(the_lifetime_of_a_sandbox_that_does_not_respond_ends_too);
 	RUN(many_at_once);
-	RUN(what_died_is_put_away);
-	RUN(who_has_the_turn_is_not_waited_for);
-	RUN(what_fails_is_put_off);
-	RUN(a_failed_one_does_not_live_for_ever);
-	RUN(old_things_are_forgotten);
+	RUN(a_dead_sandbox_is_hibernated);
+	RUN(a_locked_session_is_skipped);
+	RUN(a_failed_action_is_postponed);
+	RUN(a_failed_session_is_destroyed_eventually);
+	RUN(old_records_are_pruned);
 	RUN(progress_is_the_latest_report);
 	RUN(only_the_latest_sessions_are_known);
-	RUN(with_threads_nobody_has_to_ask);
+	RUN(threads_enforce_deadlines);
 	remove_home();
 	return tap_done();
 }

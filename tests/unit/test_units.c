@@ -34,7 +34,7 @@ static void bytes_are_powers_of_1024(void)
 	}
 }
 
-static void nonsense_is_refused_and_leaves_the_result_alone(void)
+static void invalid_input_is_refused_and_does_not_change_the_result(void)
 {
 	static const char *const bad[] = {
 		"",    " ",   "-1",  "+1",   "1.",	     ".5",   "1..5",
@@ -68,7 +68,7 @@ static void overflow_is_refused(void)
 	CHECK(got == 99);
 }
 
-static void the_sentence_names_place_and_text(void)
+static void the_message_names_position_and_text(void)
 {
 	struct err err;
 	uint64_t got;
@@ -131,9 +131,9 @@ static void formatting_is_exact(void)
 int main(void)
 {
 	RUN(bytes_are_powers_of_1024);
-	RUN(nonsense_is_refused_and_leaves_the_result_alone);
+	RUN(invalid_input_is_refused_and_does_not_change_the_result);
 	RUN(overflow_is_refused);
-	RUN(the_sentence_names_place_and_text);
+	RUN(the_message_names_position_and_text);
 	RUN(times_are_milliseconds);
 	RUN(shares_and_counts);
 	RUN(formatting_is_exact);

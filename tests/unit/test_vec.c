@@ -28,7 +28,7 @@ static void items_are_zeroed_and_keep_their_order(void)
 	free(items);
 }
 
-static void a_full_array_is_left_as_it_is(void)
+static void a_full_array_is_unchanged(void)
 {
 	int *items = NULL;
 	size_t n = 0;
@@ -77,7 +77,7 @@ static void a_buffer_doubles_until_it_fits(void)
 int main(void)
 {
 	RUN(items_are_zeroed_and_keep_their_order);
-	RUN(a_full_array_is_left_as_it_is);
+	RUN(a_full_array_is_unchanged);
 	RUN(items_can_be_removed_from_the_end);
 	RUN(a_buffer_doubles_until_it_fits);
 	return tap_done();

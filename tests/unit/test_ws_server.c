@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames to messages and back, over a pair of sockets. */
+/* Frames to messages and back, over a socket pair. */
 #include "http/ws_server.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static void close_pair(void)
 	close(peer);
 }
 
-/* A frame of a client at `to`; its length. */
+/* Writes a client's frame to `to`; returns its length. */
 static size_t make(unsigned char *to, unsigned first, const char *bytes, size_t n)
 {
 	static const unsigned char mask[4] = { 1, 2, 3, 0xff };
@@ -86,7 +86,7 @@ static bool is(const char *text)
 	return len == strlen(text) && memcmp(data, text, len) == 0;
 }
 
-/* The peer sees exactly these bytes. */
+/* Whether the peer receives exactly these bytes. */
 static bool said(const char *bytes, size_t n)
 {
 	char got[256];
@@ -95,7 +95,7 @@ static bool said(const char *bytes, size_t n)
 	return r == (ssize_t)n && memcmp(got, bytes, n) == 0;
 }
 
-/* ... and that is a close of this code. */
+/* Whether that is a close with this code. */
 static bool closes_with(unsigned code)
 {
 	unsigned char got[256];
@@ -105,10 +105,9 @@ static bool closes_with(unsigned code)
 	       got[3] == (code & 0xff);
 }
 
-/* ---- in ---------------------------------------------------------------------------------------
- */
+/* ---- received frames ----------------------------------------------------------------------- */
 
-static void messages_come_whole(void)
+static void messages_are_complete(void)
 {
 	CHECK(open_pair());
 	CHECK(get() == WS_NOTHING);
@@ -120,26 +119,26 @@ static void messages_come_whole(void)
 	close_pair();
 }
 
-static void a_message_in_pieces_with_a_ping_between_them(void)
+static void fragmented_messages_may_contain_pings(void)
 {
 	CHECK(open_pair());
-	CHECK(put(0x01, "one ", 4) && put(0x89, "who?", 4) && put(0x00, "", 0));
+	CHECK(put(0x01, "one ", 4) && put(0x89, "ping", 4) && put(0x00, "", 0));
 	CHECK(get() == WS_NOTHING);
-	CHECK(said("\x8a\x04who?", 6));
-	CHECK(put(0x8a, "so", 2)); /* a pong nobody asked for */
+	CHECK(said("\x8a\x04ping", 6));
+	CHECK(put(0x8a, "so", 2)); /* an unsolicited pong */
 	CHECK(put(0x80, "two", 3) && put(0x82, "next", 4));
 	CHECK(get() == WS_TEXT && is("one two"));
 	CHECK(get() == WS_BINARY && is("next"));
 	close_pair();
 }
 
-static void bytes_may_come_one_by_one_and_early(void)
+static void bytes_may_arrive_one_by_one_and_early(void)
 {
 	unsigned char frames[64];
 	size_t n = make(frames, 0x82, "early", 5);
 
 	n += make(frames + n, 0x82, "late", 4);
-	CHECK(open_early(frames, n - 3)); /* the second one is cut */
+	CHECK(open_early(frames, n - 3)); /* the second one is incomplete */
 	CHECK(get() == WS_BINARY && is("early"));
 	for (size_t i = n - 3; i < n; i++) {
 		CHECK(get() == WS_NOTHING);
@@ -169,7 +168,7 @@ static bool get_big(size_t size)
 	return event == WS_BINARY && len == size && !memcmp(data, bytes, size);
 }
 
-static void of_any_length_up_to_the_limit(void)
+static void messages_of_any_length_up_to_the_limit(void)
 {
 	static const size_t sizes[] = { 1, 125, 126, 65535, 65536, MAX };
 
@@ -179,7 +178,8 @@ static void of_any_length_up_to_the_limit(void)
 	CHECK(!get_big(MAX + 1) && get() == WS_CLOSED && closes_with(1009));
 	close_pair();
 	CHECK(open_pair());
-	CHECK(puts_raw("\x02\xff\0\0\0\0\0\x10\0\0", 10)); /* all that may be, and not the last */
+	CHECK(puts_raw("\x02\xff\0\0\0\0\0\x10\0\0",
+		       10)); /* the maximum length, and not the last fragment */
 	for (size_t at = 0; at < MAX + 4; at += 1024) /* the mask, then zeros */
 		CHECK(puts_raw((char[1024]){ 0 }, MAX + 4 - at < 1024 ? MAX + 4 - at : 1024) &&
 		      get() == WS_NOTHING);
@@ -187,7 +187,7 @@ static void of_any_length_up_to_the_limit(void)
 	close_pair();
 }
 
-static void what_breaks_the_rules_is_refused(void)
+static void protocol_errors_are_refused(void)
 {
 	static const struct {
 		const char *bytes;
@@ -196,11 +196,11 @@ static void what_breaks_the_rules_is_refused(void)
 	} wrong[] = {
 		{ "\x82\x01x", 3, 1002 }, /* no mask */
 		{ "\xc2\x81\0\0\0\0x", 7, 1002 }, /* a bit of an extension */
-		{ "\x83\x81\0\0\0\0x", 7, 1002 }, /* no such kind */
+		{ "\x83\x81\0\0\0\0x", 7, 1002 }, /* unknown opcode */
 		{ "\x8b\x81\0\0\0\0x", 7, 1002 },
-		{ "\x80\x81\0\0\0\0x", 7, 1002 }, /* goes on with nothing */
-		{ "\x02\x81\0\0\0\0x\x82\x81\0\0\0\0x", 14, 1002 }, /* begins within another */
-		{ "\x09\x81\0\0\0\0x", 7, 1002 }, /* a ping in pieces */
+		{ "\x80\x81\0\0\0\0x", 7, 1002 }, /* continues no message */
+		{ "\x02\x81\0\0\0\0x\x82\x81\0\0\0\0x", 14, 1002 }, /* starts within another */
+		{ "\x09\x81\0\0\0\0x", 7, 1002 }, /* a fragmented ping */
 		{ "\x89\xfe\0\x7e\0\0\0\0", 8, 1002 }, /* a long one */
 		{ "\x82\xfe\0\x01\0\0\0\0x", 9, 1002 }, /* a length in too many bytes */
 		{ "\x82\xff\x80\0\0\0\0\0\0\1\0\0\0\0x", 15, 1002 },
@@ -218,16 +218,15 @@ static void what_breaks_the_rules_is_refused(void)
 		CHECK(puts_raw(wrong[i].bytes, wrong[i].len));
 		CHECK(get() == WS_CLOSED);
 		CHECK(closes_with(wrong[i].code));
-		/* and nothing is looked at any more */
+		/* later frames are ignored */
 		CHECK(put(0x82, "x", 1) && get() == WS_CLOSED && ws_flush(w) == 0);
 		close_pair();
 	}
 }
 
-/* ---- out --------------------------------------------------------------------------------------
- */
+/* ---- sent frames --------------------------------------------------------------------------- */
 
-static void what_is_sent_is_whole_and_in_order(void)
+static void frames_are_sent_completely_and_in_order(void)
 {
 	CHECK(open_pair());
 	ws_send(w, WS_TEXT, "hi", 2);
@@ -245,7 +244,7 @@ static void what_is_sent_is_whole_and_in_order(void)
 	close_pair();
 }
 
-static void a_reason_is_cut_between_characters(void)
+static void a_reason_is_truncated_between_characters(void)
 {
 	char reason[200];
 	unsigned char got[256];
@@ -273,7 +272,7 @@ static void a_close_is_answered_with_its_code(void)
 	close_pair();
 }
 
-static void a_reader_that_stops_gets_the_rest_later(void)
+static void a_stalled_reader_gets_the_rest_later(void)
 {
 	static char big[4 << 20];
 	size_t got = 0;
@@ -286,7 +285,7 @@ static void a_reader_that_stops_gets_the_rest_later(void)
 	ws_send(w, WS_BINARY, big, sizeof(big));
 	CHECK(ws_flush(w) == 1);
 	CHECK(put(0x89, "now", 3) && get() == WS_NOTHING);
-	CHECK(ws_flush(w) == 1); /* the answer waits for the frame under way */
+	CHECK(ws_flush(w) == 1); /* the reply waits for the frame in progress */
 	do {
 		r = ws_flush(w);
 		n = recv(peer, buf, 65536, MSG_DONTWAIT);
@@ -308,7 +307,7 @@ static void many_pings_get_one_answer(void)
 	close_pair();
 }
 
-static void a_peer_that_is_gone_is_noticed(void)
+static void a_closed_peer_is_noticed(void)
 {
 	CHECK(open_pair());
 	close(peer);
@@ -319,7 +318,7 @@ static void a_peer_that_is_gone_is_noticed(void)
 	close_pair();
 }
 
-static void the_end_waits_for_the_peer_but_not_for_ever(void)
+static void the_end_waits_for_the_peer_for_a_limited_time(void)
 {
 	CHECK(open_pair());
 	ws_close(w, WS_NORMAL, "");
@@ -330,29 +329,28 @@ static void the_end_waits_for_the_peer_but_not_for_ever(void)
 	CHECK(open_pair());
 	ws_close(w, WS_NORMAL, "");
 	shutdown(peer, SHUT_WR);
-	ws_end(w, 60000); /* he said that there is no more */
+	ws_end(w, 60000); /* the peer has announced its end */
 	CHECK(recv(peer, buf, sizeof(buf), 0) == 4);
 	close_pair();
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- timeouts ------------------------------------------------------------------------------ */
 
-static void a_silent_peer_is_pinged_and_then_given_up(void)
+static void a_silent_peer_is_pinged_and_then_disconnected(void)
 {
 	CHECK(open_pair());
 	CHECK(ws_keep(w, 1000, true) == PING_MS);
 	CHECK(ws_flush(w) == 0 && recv(peer, buf, 1, MSG_DONTWAIT) < 0);
 	CHECK(ws_keep(w, 1000 + PING_MS, true) == PING_MS);
 	CHECK(said("\x89\x00", 2));
-	CHECK(put(0x8a, "", 0) && get() == WS_NOTHING); /* he is there */
+	CHECK(put(0x8a, "", 0) && get() == WS_NOTHING); /* the peer responds */
 	CHECK(ws_keep(w, 1000 + 2 * PING_MS, true) == PING_MS && said("\x89\x00", 2));
 	CHECK(ws_keep(w, 1000 + 2 * PING_MS + SILENCE_MS - 1, true) == 1);
 	CHECK(ws_keep(w, 1000 + 2 * PING_MS + SILENCE_MS, true) == -1);
 	close_pair();
 }
 
-static void nobody_is_silent_to_whom_nobody_listens(void)
+static void unread_input_does_not_count_as_silence(void)
 {
 	CHECK(open_pair());
 	CHECK(ws_keep(w, 1000, true) > 0);
@@ -373,27 +371,27 @@ static void a_slow_reader_is_alive(void)
 	CHECK(ws_keep(w, 1000 + SILENCE_MS - 1, true) > 0);
 	CHECK(recv(peer, buf, sizeof(buf), 0) > 0 && ws_flush(w) == 1);
 	CHECK(ws_keep(w, 1000 + SILENCE_MS, true) > 0);
-	CHECK(ws_keep(w, 1000 + 2 * SILENCE_MS, true) == -1); /* he stopped */
+	CHECK(ws_keep(w, 1000 + 2 * SILENCE_MS, true) == -1); /* it stopped reading */
 	close_pair();
 }
 
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	RUN(messages_come_whole);
-	RUN(a_message_in_pieces_with_a_ping_between_them);
-	RUN(bytes_may_come_one_by_one_and_early);
-	RUN(of_any_length_up_to_the_limit);
-	RUN(what_breaks_the_rules_is_refused);
-	RUN(what_is_sent_is_whole_and_in_order);
-	RUN(a_reason_is_cut_between_characters);
+	RUN(messages_are_complete);
+	RUN(fragmented_messages_may_contain_pings);
+	RUN(bytes_may_arrive_one_by_one_and_early);
+	RUN(messages_of_any_length_up_to_the_limit);
+	RUN(protocol_errors_are_refused);
+	RUN(frames_are_sent_completely_and_in_order);
+	RUN(a_reason_is_truncated_between_characters);
 	RUN(a_close_is_answered_with_its_code);
-	RUN(a_reader_that_stops_gets_the_rest_later);
+	RUN(a_stalled_reader_gets_the_rest_later);
 	RUN(many_pings_get_one_answer);
-	RUN(a_peer_that_is_gone_is_noticed);
-	RUN(the_end_waits_for_the_peer_but_not_for_ever);
-	RUN(a_silent_peer_is_pinged_and_then_given_up);
-	RUN(nobody_is_silent_to_whom_nobody_listens);
+	RUN(a_closed_peer_is_noticed);
+	RUN(the_end_waits_for_the_peer_for_a_limited_time);
+	RUN(a_silent_peer_is_pinged_and_then_disconnected);
+	RUN(unread_input_does_not_count_as_silence);
 	RUN(a_slow_reader_is_alive);
 	return tap_done();
 }

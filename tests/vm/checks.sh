@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs in the test machine: what lodge promises, on a kernel that has cgroup v2 and nothing else.
+# Runs in the test machine: checks of lodge on a kernel with cgroup v2 only.
 # Prints TAP.
 cg=/sys/fs/cgroup
 n=0
@@ -21,9 +21,9 @@ same() { # same WANT GOT
 	[ "$1" = "$2" ]
 }
 
-# ---- what can be seen from outside -----------------------------------------------------------------
+# ---- what the host sees ----------------------------------------------------------------------------
 
-processes() { # processes WORD -- pids whose command line or name holds it. Without a fork: they are slow here
+processes() { # processes WORD -- pids whose command line or name contains it. Without a fork, which is slow here
 	local p name words
 	for p in /proc/[0-9]*; do
 		{ read -r name <"$p/comm" && mapfile -d '' -t words <"$p/cmdline"; } 2>/dev/null || continue
@@ -44,14 +44,14 @@ groups() {
 	find "$cg" -name 'lodge*' -type d
 }
 
-volume_entries() { # sandboxes' files in the volume: mounted for a look
+volume_entries() { # files of sandboxes in the volume, which is mounted for this
 	[ -e /var/lib/lodge/volume.btrfs ] || return 0
 	busybox mount -t btrfs -o loop,ro /var/lib/lodge/volume.btrfs /mnt || { echo 'a volume in use'; return; }
 	find /mnt -mindepth 1 -maxdepth 1 -name 's-*'
 	busybox umount /mnt
 }
 
-traces() { # every kind of thing a sandbox is made of
+traces() { # every kind of object that a sandbox consists of
 	groups
 	processes lodge-init
 	processes lodge-keeper
@@ -81,7 +81,7 @@ no_traces() {
 
 # ---- a sandbox in the background -------------------------------------------------------------------
 
-start() { # start OPTIONS... -- one that stays; $box is its group
+start() { # start OPTIONS... -- a sandbox that keeps running; $box is its cgroup
 	lodge run "$@" >/tmp/bg 2>&1 &
 	background=$!
 	wait_for box_runs && return 0
@@ -100,7 +100,7 @@ ended() {
 	! kill -0 "$background"
 }
 
-finish() { # waits for it, though not for ever: an earlier failure must not stop the rest
+finish() { # waits for it, with a limit: an earlier failure must not stop the rest
 	wait_for ended || kill -9 "$background"
 	wait "$background"
 }
@@ -148,7 +148,7 @@ no_swap_is_used() {
 	run_hits LIMIT_MEMORY --memory 32M -- dd if=/dev/zero of=/dev/null bs=96M count=1
 }
 
-memory_of_files_counts() { # what lies in the memory store is the sandbox's memory too
+memory_of_files_counts() { # files in the memory store count as the sandbox's memory
 	run_hits LIMIT_MEMORY --memory 32M --disk 200M --store memory -- dd if=/dev/zero of=/tmp/f bs=1M count=96
 }
 
@@ -162,7 +162,7 @@ limits_are_written() {
 		setting cpu.max '50000 100000' && setting cpu.weight 100 && setting init/memory.max max
 }
 
-init_is_apart() { # lodge-init in init/, the command in a leaf, nothing in between
+init_is_apart() { # lodge-init in init/, the command in a leaf, no process in between
 	local leaf
 	leaf=$(find "$box/cmd" -mindepth 1 -type d -name 'x*')
 	same 1 "$(wc -l <"$box/init/cgroup.procs")" && same 0 "$(wc -l <"$box/cgroup.procs")" &&
@@ -170,14 +170,14 @@ init_is_apart() { # lodge-init in init/, the command in a leaf, nothing in betwe
 		same sleep "$(cat "/proc/$(cat "$leaf/cgroup.procs")/comm")"
 }
 
-limits_belong_to_the_host() { # lodge-init may make leaves and move into them, and change no limit
+limits_belong_to_the_host() { # lodge-init may create leaves and move into them, but not change limits
 	local f
 	for f in cpu.max pids.max memory.max cgroup.subtree_control cmd/memory.max cmd/cgroup.subtree_control; do
 		same 0 "$(stat -c %u "$box/$f")" || return 1
 	done
 }
 
-traces_are_seen() { # or "nothing is left" would say nothing
+traces_are_seen() { # otherwise "nothing is left" would prove nothing
 	local kind
 	for kind in groups 'processes lodge-init' 'processes lodge-keeper' 'find /run/lodge -name o-*'; do
 		echo "$kind"
@@ -218,7 +218,7 @@ owners_are_right() {
 }
 
 # shellcheck disable=SC2016 # for the shell inside
-root_inside_writes_and_gives_away() { # copies up what the template has, and owns what it makes
+root_inside_writes_and_gives_away() { # copies up files of the template, and owns the files it creates
 	output_is '0:0 0:0 1000:1000 ok' --root -c \
 		'touch /n /g && echo ok >>/etc/hosts && chown 1000:1000 /g && echo $(stat -c %u:%g /n /etc/hosts /g) $(tail -n 1 /etc/hosts)'
 }
@@ -229,7 +229,7 @@ user_inside_may_not_write() {
 	same 5 "$(grep -c -e 'Permission denied' -e 'Read-only' /tmp/log)"
 }
 
-empty_template_starts() { # there is nothing in it to run, which is what it must say
+empty_template_starts() { # it has no programs, and the error must say so
 	lodge run --template empty -- /bin/true
 	same 127 $?
 }
@@ -241,7 +241,7 @@ disk_limit() { # disk_limit STORE MESSAGE
 }
 
 # shellcheck disable=SC2016 # for the shell inside
-ordinary_user_runs_one() { # without the keeper's rights, and here without a group of its own
+ordinary_user_runs_one() { # without the keeper's privileges, and here without its own cgroup
 	mkdir -p /home/plain && chown 2000:2000 /home/plain
 	same '1000 user' "$(busybox su plain -s /bin/bash -c 'HOME=/home/plain lodge run -c "touch f; echo \$(id -u) \$(stat -c %U f)"' 2>&1)"
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vm-driver WHAT: one check of what `lodge run` has no option for. Exit status 0: it holds. */
+/* vm-driver WHAT: one check of a feature without an option in `lodge run`. Exit status 0: it works.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -21,12 +22,12 @@ static int fail(const char *what, const struct err *err)
 	return 1;
 }
 
-/* How much output arrives within this time, at most; stops at the first. */
+/* Bytes of output that arrive within this time; stops at the first. */
 static uint64_t growth(struct guest_exec *x, int ms, struct err *err)
 {
 	uint64_t before;
 
-	/* first what was on its way already */
+	/* skip output that was already on its way */
 	while (agent_step(guest_exec_agent(x), 100, err) == 0 && ms == QUIET_MS)
 		if (guest_exec_end(x, GUEST_EXEC_OUT) ==
 		    (before = guest_exec_end(x, GUEST_EXEC_OUT)))
@@ -37,7 +38,7 @@ static uint64_t growth(struct guest_exec *x, int ms, struct err *err)
 	return guest_exec_end(x, GUEST_EXEC_OUT) - before;
 }
 
-/* A frozen sandbox does nothing, and goes on when thawed. */
+/* A frozen sandbox does nothing, and continues when thawed. */
 static int check_freeze(struct sandbox *sb)
 {
 	struct guest_exec_spec spec = { .text = "while :; do echo tick; sleep 0.1; done" };
@@ -58,7 +59,7 @@ static int check_freeze(struct sandbox *sb)
 	return growth(x, MOVE_MS, &err) ? 0 : fail("output after the thaw", NULL);
 }
 
-/* A frozen one can be destroyed: the caller sees that nothing is left of it. */
+/* A frozen sandbox can be destroyed, and nothing of it is left. */
 static int check_frozen_end(struct sandbox *sb)
 {
 	struct guest_exec_spec spec = { .text = "sleep 777" };
@@ -70,7 +71,7 @@ static int check_frozen_end(struct sandbox *sb)
 	return sandbox_freeze(sb, &err) < 0 ? fail("freeze", &err) : 0;
 }
 
-/* Limits of a living sandbox change, and what it uses can be asked for. */
+/* Limits of a running sandbox can be changed, and its usage can be read. */
 static int check_limits(struct sandbox *sb)
 {
 	struct guest_exec_spec spec = { .text = "dd if=/dev/zero of=/dev/null bs=64M count=1" };
@@ -101,7 +102,7 @@ static int check_limits(struct sandbox *sb)
 	return st.cpu_us && st.oom_kills && st.pids ? 0 : fail("stats", NULL);
 }
 
-/* A sandbox made ahead gets the limits of whoever claims it. */
+/* A sandbox from the pool gets the limits of the request that claims it. */
 static int check_pool(struct sandbox *sb)
 {
 	if (sandbox_source(sb) != KEEPER_SOURCE_POOL)

@@ -30,7 +30,7 @@ busybox ip link set lo up
 for m in loop overlay btrfs; do
 	busybox modprobe "$m" || echo "# no module $m"
 done
-# with some swap there, a limit that forgot about swap would not be noticed by the OOM killer
+# with swap, a limit that does not include swap would not trigger the OOM killer
 dd if=/dev/zero of=/swap bs=1M count=256 2>/dev/null
 busybox mkswap /swap >/dev/null
 busybox chmod 600 /swap

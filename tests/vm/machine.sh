@@ -1,6 +1,6 @@
 #!/bin/sh
 # Sourced by the scripts that boot Debian's own kernel under qemu: the kernel, modules and early root.
-# Wants $here, $work (its directory below the build), $seconds (how long it may take).
+# Needs $here, $work (its directory below the build), $seconds (how long it may take).
 # shellcheck shell=sh disable=SC2154
 
 die() {
@@ -32,7 +32,7 @@ fetch_kernel() {
 	version=$(ls "$kernel/lib/modules")
 }
 
-copy_modules() { # copy_modules TREE NAME... -- with what they depend on
+copy_modules() { # copy_modules TREE NAME... -- with their dependencies
 	to=$1/lib/modules/$version
 	shift
 	mkdir -p "$to"
@@ -44,7 +44,7 @@ copy_modules() { # copy_modules TREE NAME... -- with what they depend on
 	busybox depmod -b "${to%/lib/modules/*}" "$version"
 }
 
-build_early() { # the initramfs: what is needed to mount the disk
+build_early() { # the initramfs, with the modules that mount the disk
 	early=$work/early
 	rm -rf "$early"
 	mkdir -p "$early/bin" "$early/dev" "$early/proc" "$early/new"
@@ -69,7 +69,7 @@ boot() { # boot [WORD...] -- of the kernel's command line
 		-append "console=ttyS0 quiet panic=-1 reboot=t cgroup_no_v1=all mitigations=off tsc_early_khz=$("$work/tsc") $*" </dev/null
 }
 
-run_machine() { # run_machine [WORD...] -- prints the TAP lines among what it says; fails if one is bad or none comes
+run_machine() { # run_machine [WORD...] -- prints the TAP lines of its output; fails if one is bad or there is none
 	boot "$@" | stdbuf -oL tr -d '\r' | tee "$work/console.log" |
 		grep -E --line-buffered '^(ok|not ok|1\.\.|#|Bail out!)' | tee "$work/result.tap" || :
 	rm -f "$work/disk.img"

@@ -25,13 +25,13 @@ copy_programs() { # copy_programs DIRECTORY FILE... -- with the libraries they a
 	done
 }
 
-build_driver() { # drives the engine's own interface where the command line has no word for it
+build_driver() { # drives the engine directly where the command line has no option
 	cc -std=gnu17 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -I"$top/src" "$here/driver.c" \
 		"$LODGE_BUILD/liblayer_sandbox.a" "$LODGE_BUILD/liblayer_wire.a" "$LODGE_BUILD/liblayer_base.a" \
 		-ljansson -o "$work/vm-driver" >&2 || die "cannot build driver.c"
 }
 
-build_tree() { # a small Debian: its /usr is what the `host` template shows inside
+build_tree() { # a small Debian; its /usr is that of the `host` template
 	rm -rf "$tree"
 	for d in usr/bin usr/sbin usr/lib/x86_64-linux-gnu usr/lib64 etc tmp proc sys dev run var/lib root mnt lodge; do
 		mkdir -p "$tree/$d"
@@ -63,7 +63,7 @@ build_driver
 build_tree
 build_early
 # ext4, as most hosts have: the ids of a tmpfs cannot be mapped before Linux 6.3. Sparse, and with
-# room for a volume.
+# enough space for a volume.
 rm -f "$work/disk.img"
 mke2fs -q -t ext4 -E root_owner=0:0,lazy_itable_init=1,lazy_journal_init=1 -d "$tree" "$work/disk.img" 4G >&2
 

@@ -41,7 +41,7 @@ build_tree() {
 	ln -sf ../checks.service "$tree/etc/systemd/system/default.target.wants/checks.service"
 	ln -sf /lib/systemd/system/multi-user.target "$tree/etc/systemd/system/default.target"
 	: >"$tree/etc/fstab"
-	# slow here, and of no use
+	# slow and not needed here
 	for unit in getty.target systemd-update-utmp.service systemd-random-seed.service serial-getty@ttyS0.service \
 		systemd-journal-flush.service systemd-hwdb-update.service ldconfig.service systemd-timesyncd.service \
 		systemd-networkd.service apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer dpkg-db-backup.timer; do

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs in the machine that systemd started: what the packages and their units promise. Prints TAP.
+# Runs in a machine started by systemd: checks of the packages and their units. Prints TAP.
 # shellcheck disable=SC2016 # for other shells
 cd /
 n=0
@@ -55,7 +55,7 @@ gave_up_root() {
 		[ "$(stat -c '%U %a' $data)" = 'lodge 700' ] && [ "$(stat -c '%U %a' $data/keeper)" = 'root 700' ]
 }
 
-knows_limits() { # the features that need control groups and a volume
+knows_limits() { # the features that need cgroups and a volume
 	! journalctl -b -q -u lodged | grep LODGE_CGROUP || return 1
 	ask $api --json '{"key": "disk", "limits": {"memory_bytes": 67108864, "cpus": 0.5, "pids": 32, "disk_bytes": 33554432}}' &&
 		ask $api/key:disk/exec --json '{"command": "head -c 64M /dev/zero > big; echo $?; rm big"}' >/tmp/disk && cat /tmp/disk &&
@@ -63,7 +63,7 @@ knows_limits() { # the features that need control groups and a volume
 		ask $api/key:disk/exec --json '{"command": "tail /dev/zero"}' >/tmp/memory && cat /tmp/memory && grep -q LIMIT_MEMORY /tmp/memory
 }
 
-has_root_inside() { # which needs set-user-id files and no no_new_privs, whatever the unit forbids
+has_root_inside() { # needs set-user-id files and no no_new_privs, in spite of the unit's restrictions
 	mkdir -p /tmp/rootfs/bin && cp /busybox /tmp/rootfs/bin/sh && cp /busybox /tmp/rootfs/bin/busybox || return 1
 	tar -C /tmp/rootfs -c . | ask -X POST http://localhost/v1/templates/mine -H 'Content-Type: application/x-tar' -T - || return 1
 	ask $api --json '{"key": "root", "template": "mine", "class": "root"}' || return 1
@@ -85,7 +85,7 @@ counted() { # counted LEAST -- the numbers without a gap, from 1
 	seq "$(wc -l </tmp/numbers)" | cmp - /tmp/numbers && (("$(wc -l </tmp/numbers)" >= $1))
 }
 
-goes_on() { # more than there was, without a gap, by the same process
+goes_on() { # more numbers than before, without a gap, by the same process
 	local had
 	ask "$api/key:work/execs/$exec_id" | grep '"state":"running"' || return 1
 	counted 1 || return 1

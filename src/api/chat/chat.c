@@ -32,10 +32,9 @@ int chat_body(struct api_call *c, json_t **ret, struct err *err)
 
 int chat_missing(const struct api_call *c, const char *field, struct err *err)
 {
-	err_set(err, ERR_INVALID, "%s%s", missing, field);
-	if (strcmp(c->route->method, "GET") != 0)
-		err->sys = CHAT_FIELD;
-	return -1;
+	int sys = strcmp(c->route->method, "GET") != 0 ? CHAT_FIELD : 0;
+
+	return api_fail(err, ERR_INVALID, sys, "%s%s", missing, field);
 }
 
 static int fail_forbidden(struct err *err)
@@ -83,6 +82,17 @@ int chat_check_create(const struct api_call *c, const char *user, struct err *er
 	return api_is_own(c, "", user) ? 0 : fail_forbidden(err);
 }
 
+int chat_enter(struct api_call *c, const struct session_opts *w, struct session_enter_result *ret,
+	       struct err *err)
+{
+	if (session_enter(c->engine, &c->caller, w, ret, err) == 0)
+		return 0;
+	if (err->code == ERR_NOT_FOUND) /* a missing object is an invalid field, because the session
+					   is created here */
+		err->code = ERR_INVALID;
+	return -1;
+}
+
 int chat_not_running(struct err *err)
 {
 	return err_set(err, ERR_INVALID, "Sandbox not initialized");
@@ -90,19 +100,15 @@ int chat_not_running(struct err *err)
 
 int chat_no_files(struct err *err)
 {
-	err_set(err, ERR_NOT_FOUND, "No sandbox available for resume");
-	err->sys = CHAT_BARE;
-	return -1;
+	return api_fail(err, ERR_NOT_FOUND, CHAT_BARE, "No sandbox available for resume");
 }
 
 int chat_no_network(struct err *err)
 {
-	err_set(err, ERR_CONFLICT,
+	return api_fail(
+		err, ERR_CONFLICT, CHAT_CUT_OFF,
 		"The repository cannot be cloned: sandboxes have no network here. Leave out "
-		"repoUrl "
-		"and put the files into the sandbox instead.");
-	err->sys = CHAT_CUT_OFF;
-	return -1;
+		"repoUrl and put the files into the sandbox instead.");
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -179,31 +185,20 @@ static unsigned put_error(struct api_call *c, const struct err *err, struct json
 
 /* ---- responses ------------------------------------------------------------------------------- */
 
-/* A session that never had a sandbox is shown as provisioning. */
-static const char *state_name(const struct store_session *s)
+void chat_put_status(struct api_call *c, struct json_out *j, const struct store_session *s)
 {
-	return state_machine_name(&session_states,
-				  s->state == SESSION_NONE ? SESSION_PROVISIONING : s->state);
-}
+	/* a session that never had a sandbox is shown as provisioning */
+	uint8_t state = s->state == SESSION_NONE ? SESSION_PROVISIONING : s->state;
 
-/* The one builder of "lifecycle". */
-static void chat_put_lifecycle(struct api_call *c, struct json_out *j,
-			       const struct store_session *s)
-{
+	json_out_str(j, "sessionId", s->id);
+	json_out_bool(j, "hasSnapshot", session_has_snapshot(s));
 	json_out_object(j, "lifecycle");
 	json_out_i64(j, "serverTime", engine_now(c->engine));
-	json_out_str(j, "state", state_name(s));
+	json_out_str(j, "state", state_machine_name(&session_states, state));
 	json_out_i64_if(j, "lastActivityAt", s->last_activity_at, s->last_activity_at);
 	json_out_i64_if(j, "hibernateAfter", s->hibernate_at, s->hibernate_at);
 	json_out_i64_if(j, "sandboxExpiresAt", s->expires_at, s->expires_at);
 	json_out_end(j);
-}
-
-void chat_put_status(struct api_call *c, struct json_out *j, const struct store_session *s)
-{
-	json_out_str(j, "sessionId", s->id);
-	json_out_bool(j, "hasSnapshot", session_has_snapshot(s));
-	chat_put_lifecycle(c, j, s);
 }
 
 const struct api_surface chat_surface = { .routes = API_TABLE(CHAT_ROUTES),

@@ -8,8 +8,6 @@
 #include "api/core/api_call.h"
 #include "session/session_api.h"
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 /* ---- requests -------------------------------------------------------------------------------- */
 
 /* Parses a body with any fields; errors have the form of this surface. */
@@ -32,14 +30,10 @@ int chat_not_running(struct err *err);
 int chat_no_files(struct err *err);
 /* 502, before anything is created: sandboxes have no network. */
 int chat_no_network(struct err *err);
-/* Whether a text is a repository URL: https, http, ssh, git, or user@host:path. */
-bool chat_is_repository(const char *url);
 
 /* ---- responses ------------------------------------------------------------------------------- */
 
 /* Writes "sessionId", "hasSnapshot" and "lifecycle". */
 void chat_put_status(struct api_call *c, struct json_out *j, const struct store_session *s);
-
-api_fn chat_create_sandbox, chat_stop_sandbox, chat_get_status, chat_reconnect;
 
 #endif

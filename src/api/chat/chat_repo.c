@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Validates repository URLs. Strict: invalid ones are rejected before anything is created, and no
  * valid one can be mistaken for an option of a program. */
+#include "api/chat/chat_repo.h"
+
 #include <ctype.h>
 #include <string.h>
 
-#include "api/chat/chat.h"
 #include "base/array.h"
 
 enum { URL_MAX = 2048 };

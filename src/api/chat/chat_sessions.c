@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /api/sessions: sessions of conversations, created without a sandbox. */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +28,7 @@ static int reply_session(struct api_call *c, const struct store_session *s, stru
 	json_out_object(&j, "session");
 	json_out_str(&j, "id", s->id);
 	put_title(&j, s->metadata);
-	json_out_str(&j, "accountId", *s->user ? s->user : NULL);
+	json_out_text(&j, "accountId", s->user);
 	json_out_str(&j, "status", s->state == SESSION_ARCHIVED ? "archived" : "running");
 	json_out_str(&j, "template", s->template);
 	json_out_i64(&j, "createdAt", s->created_at);
@@ -43,26 +42,21 @@ static int parse_title(struct api_call *c, const json_t *b, const char **ret, st
 {
 	auto_call(json_decref) json_t *o = NULL;
 	const char *title = NULL;
-	char *text;
 
 	if (api_str(b, "title", &title, err) < 0)
 		return -1;
 	if (!title)
 		return 0;
 	o = json_pack("{s:s}", "title", title);
-	text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-	if (!text || !arena_keep(c->arena, text, free))
-		return err_sys(err, ENOMEM, "title");
-	*ret = text;
-	return 0;
+	*ret = arena_keep(c->arena, o ? json_dumps(o, JSON_COMPACT) : NULL, free);
+	return *ret ? 0 : err_sys(err, ENOMEM, "title");
 }
 
 int chat_create_session(struct api_call *c, struct err *err)
 {
 	struct session_opts w = { .no_start = true, .user = *c->user ? c->user : NULL };
-	struct session_enter_result how = { 0 };
+	auto_fini(session_enter_result_fini) struct session_enter_result how = { 0 };
 	json_t *b;
-	int r;
 
 	if (chat_body(c, &b, err) < 0 || parse_title(c, b, &w.metadata, err) < 0 ||
 	    api_str(b, "accountId", &w.user, err) < 0 ||
@@ -74,9 +68,7 @@ int chat_create_session(struct api_call *c, struct err *err)
 			       STORE_USER - 1);
 	if (chat_check_create(c, w.user ? w.user : "", err) < 0 || chat_enter(c, &w, &how, err) < 0)
 		return -1;
-	r = reply_session(c, &how.session, err);
-	session_enter_result_fini(&how);
-	return r;
+	return reply_session(c, &how.session, err);
 }
 
 /* ---- archive --------------------------------------------------------------------------------- */
@@ -84,17 +76,14 @@ int chat_create_session(struct api_call *c, struct err *err)
 /* Sets *archive from "status". */
 static int parse_status(struct api_call *c, bool *archive, struct err *err)
 {
-	const char *status = NULL;
+	bool running = false;
 	json_t *b;
 
-	if (chat_body(c, &b, err) < 0 || api_str(b, "status", &status, err) < 0)
+	if (chat_body(c, &b, err) < 0 ||
+	    api_choice(b, "status", "archived", "running", &running, err) < 0)
 		return -1;
-	if (!status)
-		return chat_missing(c, "status", err);
-	*archive = strcmp(status, "archived") == 0;
-	if (!*archive && strcmp(status, "running") != 0)
-		return err_set(err, ERR_INVALID, "status: must be \"archived\" or \"running\"");
-	return 0;
+	*archive = !running;
+	return api_member(b, "status") ? 0 : chat_missing(c, "status", err);
 }
 
 int chat_archive_session(struct api_call *c, struct err *err)

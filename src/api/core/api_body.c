@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses request bodies and queries, and sends JSON responses. */
+#include "api/core/api_body.h"
+
 #include <errno.h>
-#include <limits.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "api/core/internal.h"
-#include "base/units.h"
+#include "base/clock.h"
 
 enum {
 	BODY_MAX = 1 << 20,
@@ -16,7 +17,51 @@ enum {
 	DEPTH_MAX = 64,
 	VALUES_FEW = 8 << 10, /* per body; a value of two bytes takes 250 bytes of memory */
 	VALUES_MAX = 64 << 10, /* for routes with API_LARGE_BODY */
+	GATE_WAIT_MS = 30000,
+	GATE_CHECK_MS = 500,
 };
+
+/* ---- large requests -------------------------------------------------------------------------- */
+
+static void leave_gate(void *ticket)
+{
+	malloc_trim(0); /* returns thousands of small pieces to the system */
+	gate_leave(ticket);
+}
+
+/* False: no place in time, or nobody needs the response any more. */
+static bool wait_for_place(struct api_call *c)
+{
+	int64_t now = clock_mono_ms(), until = now + GATE_WAIT_MS;
+	bool in;
+
+	do {
+		in = gate_wait(&c->body_place,
+			       now + GATE_CHECK_MS < until ? now + GATE_CHECK_MS : until);
+		now = clock_mono_ms();
+	} while (!in && now < until && !api_is_draining(c->api) && !http_is_gone(c->rq));
+	return in;
+}
+
+/* Bodies of tens of megabytes, and responses made of as much, take four times their size in memory.
+ * No body is read before the request is inside. */
+int body_gate_enter(struct api_call *c, struct err *err)
+{
+	struct gate_ticket *t = &c->body_place;
+
+	if (t->gate)
+		return 0;
+	(void)gate_join(&c->api->body_gate, t,
+			&(struct gate_request){ .tenant = c->caller.tenant });
+	if (!wait_for_place(c)) {
+		gate_leave(t);
+		return err_set(err, ERR_UNAVAILABLE, "too many large requests at once; try again");
+	}
+	return arena_keep(c->arena, t, leave_gate) ? 0
+						   : err_set(err, ERR_UNAVAILABLE, "out of memory");
+}
+
+/* ---- body ------------------------------------------------------------------------------------ */
 
 static void drop_json(void *j)
 {
@@ -31,8 +76,8 @@ static bool is_json(const char *type)
 
 	if (!type || strncasecmp(type, json, n) != 0)
 		return false;
-	return type[n + strspn(type + n, " \t")] == '\0' ||
-	       type[n + strspn(type + n, " \t")] == ';';
+	type += n + strspn(type + n, " \t");
+	return *type == '\0' || *type == ';';
 }
 
 static bool is_large(const struct api_call *c, size_t max)
@@ -52,13 +97,10 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 		*ret_len = 0;
 		return 0;
 	}
-	if (http_header(c->rq, "Content-Length") || http_header(c->rq, "Transfer-Encoding")) {
-		if (!is_json(type)) {
-			err_set(err, ERR_INVALID, "Content-Type: must be application/json");
-			err->sys = EMEDIUMTYPE;
-			return -1;
-		}
-	}
+	if ((http_header(c->rq, "Content-Length") || http_header(c->rq, "Transfer-Encoding")) &&
+	    !is_json(type))
+		return api_fail(err, ERR_INVALID, EMEDIUMTYPE,
+				"Content-Type: must be application/json");
 	if (c->route->flags & API_LARGE_BODY)
 		max = API_LARGE_BODY_MAX;
 	if (is_large(c, max) && body_gate_enter(c, err) < 0)
@@ -135,11 +177,8 @@ static int check_cost(struct api_call *c, const char *text, size_t len, struct e
 	if (!is_shallow(text, len, &values))
 		return err_set(err, ERR_INVALID, "body: nested more than %d levels deep",
 			       DEPTH_MAX);
-	if (values > most) {
-		err_set(err, ERR_LIMIT, "body: more than %zu values", most);
-		err->sys = EFBIG;
-		return -1;
-	}
+	if (values > most)
+		return api_fail(err, ERR_LIMIT, EFBIG, "body: more than %zu values", most);
 	return values > VALUES_FEW ? body_gate_enter(c, err) : 0;
 }
 
@@ -176,17 +215,16 @@ int api_body(struct api_call *c, const char *fields, json_t **ret, struct err *e
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* null counts as absent. */
-static const json_t *get_member(const json_t *o, const char *name)
+json_t *api_member(const json_t *o, const char *name)
 {
-	const json_t *v = json_object_get(o, name);
+	json_t *v = json_object_get(o, name);
 
 	return json_is_null(v) ? NULL : v;
 }
 
 int api_str(const json_t *o, const char *name, const char **ret, struct err *err)
 {
-	const json_t *v = get_member(o, name);
+	const json_t *v = api_member(o, name);
 
 	if (!v)
 		return 0;
@@ -198,17 +236,9 @@ int api_str(const json_t *o, const char *name, const char **ret, struct err *err
 	return 0;
 }
 
-int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t *ret,
-	    struct err *err)
+static int set_int(int64_t n, const char *name, int64_t min, int64_t max, int64_t *ret,
+		   struct err *err)
 {
-	const json_t *v = get_member(o, name);
-	int64_t n;
-
-	if (!v)
-		return 0;
-	if (!json_is_integer(v))
-		return err_set(err, ERR_INVALID, "%s: must be an integer", name);
-	n = json_integer_value(v);
 	if (n < min || n > max)
 		return err_set(err, ERR_INVALID, "%s: must be between %lld and %lld", name,
 			       (long long)min, (long long)max);
@@ -216,9 +246,21 @@ int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t
 	return 0;
 }
 
+int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t *ret,
+	    struct err *err)
+{
+	const json_t *v = api_member(o, name);
+
+	if (!v)
+		return 0;
+	if (!json_is_integer(v))
+		return err_set(err, ERR_INVALID, "%s: must be an integer", name);
+	return set_int(json_integer_value(v), name, min, max, ret, err);
+}
+
 int api_bool(const json_t *o, const char *name, bool *ret, struct err *err)
 {
-	const json_t *v = get_member(o, name);
+	const json_t *v = api_member(o, name);
 
 	if (!v)
 		return 0;
@@ -226,6 +268,37 @@ int api_bool(const json_t *o, const char *name, bool *ret, struct err *err)
 		return err_set(err, ERR_INVALID, "%s: must be true or false", name);
 	*ret = json_is_true(v);
 	return 0;
+}
+
+int api_copy(const json_t *o, const char *name, char *ret, size_t size, struct err *err)
+{
+	const char *text = NULL;
+
+	if (api_str(o, name, &text, err) < 0)
+		return -1;
+	if (text && (!*text || strlen(text) >= size))
+		return err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", name, size - 1);
+	if (text)
+		memcpy(ret, text, strlen(text) + 1);
+	return 0;
+}
+
+int api_word(const char *name, const char *text, const char *no, const char *yes, bool *ret,
+	     struct err *err)
+{
+	if (text && strcmp(text, no) != 0 && strcmp(text, yes) != 0)
+		return err_set(err, ERR_INVALID, "%s: must be \"%s\" or \"%s\"", name, no, yes);
+	if (text)
+		*ret = strcmp(text, yes) == 0;
+	return 0;
+}
+
+int api_choice(const json_t *o, const char *name, const char *no, const char *yes, bool *ret,
+	       struct err *err)
+{
+	const char *text = NULL;
+
+	return api_str(o, name, &text, err) < 0 ? -1 : api_word(name, text, no, yes, ret, err);
 }
 
 int api_query_int(struct api_call *c, const char *name, int64_t min, int64_t max, int64_t *ret,
@@ -241,11 +314,7 @@ int api_query_int(struct api_call *c, const char *name, int64_t min, int64_t max
 	n = strtoll(text, &end, 10);
 	if (errno || end == text || *end || strspn(text, "-0123456789") != strlen(text))
 		return err_set(err, ERR_INVALID, "%s: must be an integer", name);
-	if (n < min || n > max)
-		return err_set(err, ERR_INVALID, "%s: must be between %lld and %lld", name,
-			       (long long)min, (long long)max);
-	*ret = n;
-	return 0;
+	return set_int(n, name, min, max, ret, err);
 }
 
 bool api_query_flag(struct api_call *c, const char *name)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers for handlers. */
-#include <stdio.h>
+#include "api/core/api_call.h"
+
+#include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "api/core/auth.h"
@@ -14,19 +14,6 @@ enum { HOLD_US = 1000000 };
 bool api_is_draining(const struct api *a)
 {
 	return a->draining;
-}
-
-void api_log_error(struct api_call *c, const struct err *err)
-{
-	struct api *a = c->api;
-
-	pthread_mutex_lock(&a->mutex);
-	a->last_error.at = clock_wall_ms();
-	a->last_error.code = err->code;
-	a->last_error.count++;
-	pthread_mutex_unlock(&a->mutex);
-	if (a->opts.on_error && api_status(err) == 500)
-		a->opts.on_error(a->opts.arg, http_id(c->rq), err);
 }
 
 bool api_key_holds(struct api_call *c)
@@ -96,6 +83,15 @@ int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct 
 		return -1;
 	*ret = ref;
 	return 0;
+}
+
+int api_session(struct api_call *c, struct store_session *ret, struct err *err)
+{
+	struct session_ref ref;
+
+	return api_ref(c, c->params[0], &ref, err) < 0
+		       ? -1
+		       : session_get(c->engine, &c->caller, &ref, ret, err);
 }
 
 int api_may_see(struct api_call *c, const char *session, struct err *err)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps errors to HTTP statuses and codes. */
+#include "api/core/api_error.h"
+
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/core/internal.h"
-#include "api/core/health.h"
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/one_line.h"
 #include "sandbox/guest_exec.h"
+#include "engine/start_progress.h"
 #include "session/capacity.h"
 #include "session/session_api.h"
 
@@ -62,6 +64,17 @@ static const struct problem *find_problem(const struct err *err)
 	return &problems[ARRAY_LEN(problems) - 1];
 }
 
+int api_fail(struct err *err, enum err_code code, int sys, const char *fmt, ...)
+{
+	va_list ap;
+
+	*err = (struct err){ .code = code, .sys = sys };
+	va_start(ap, fmt);
+	vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
 unsigned api_status(const struct err *err)
 {
 	return find_problem(err)->status;
@@ -90,11 +103,9 @@ static bool is_of_session(const struct api_call *c)
 static void put_current(struct api_call *c, struct json_out *j)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
-	struct session_ref ref;
 	struct err ignored;
 
-	if (api_ref(c, c->params[0], &ref, &ignored) == 0 &&
-	    session_get(c->engine, &c->caller, &ref, &s, &ignored) == 0)
+	if (api_session(c, &s, &ignored) == 0)
 		api_put_session(c, j, "session", &s);
 }
 
@@ -109,6 +120,15 @@ static void put_tombstone(struct api_call *c, struct json_out *j)
 		json_out_str(j, "session", t.session);
 		api_put_cause(j, "cause", &t.cause);
 	}
+}
+
+static void put_start(struct api_call *c, struct json_out *j)
+{
+	struct progress_state p = { .stage = "store" };
+	struct err ignored;
+
+	(void)progress_get(c->engine, NULL, &p, &ignored);
+	api_put_stage(j, &p);
 }
 
 static void put_full(struct api_call *c, struct json_out *j)
@@ -128,12 +148,10 @@ static void put_full(struct api_call *c, struct json_out *j)
 static void put_limit(struct api_call *c, const struct err *err, struct json_out *j)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
-	struct session_ref ref;
 	struct limits l;
 	struct err ignored;
 
-	if (api_ref(c, c->params[0], &ref, &ignored) < 0 ||
-	    session_get(c->engine, &c->caller, &ref, &s, &ignored) < 0)
+	if (api_session(c, &s, &ignored) < 0)
 		return;
 	session_limits(c->engine, &s, &l);
 	if (err->sys == GUEST_EXEC_NO_PIDS)
@@ -166,7 +184,7 @@ static void put_details(struct api_call *c, const struct err *err, struct json_o
 	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN && c->engine)
 		put_full(c, j);
 	if (err->code == ERR_UNAVAILABLE && err->sys == EINPROGRESS && c->engine)
-		health_put_stage(c->engine, j);
+		put_start(c, j);
 	if (err->code == ERR_DENIED && err->sys == ENOEXEC && *c->refusal.policy)
 		put_refusal(j, &c->refusal);
 }
@@ -194,12 +212,31 @@ const char *api_error_text(const struct err *err)
 				      : err->msg;
 }
 
+void api_error_begin(struct json_out *j, const char *code, const char *message)
+{
+	api_out(j);
+	http_error_begin(j, code, message, false);
+}
+
 unsigned api_put_error(struct api_call *c, const struct err *err, struct json_out *j)
 {
 	http_error_begin(j, api_error_code(err), api_error_text(err), api_error_is_retryable(err));
 	put_details(c, err, j);
 	http_error_end(j);
 	return api_status(err);
+}
+
+void api_log_error(struct api_call *c, const struct err *err)
+{
+	struct api *a = c->api;
+
+	pthread_mutex_lock(&a->mutex);
+	a->last_error.at = clock_wall_ms();
+	a->last_error.code = err->code;
+	a->last_error.count++;
+	pthread_mutex_unlock(&a->mutex);
+	if (a->opts.on_error && api_status(err) == 500)
+		a->opts.on_error(http_id(c->rq), err);
 }
 
 /* Messages may contain text of a guest, so they are reduced to one plain line. */

@@ -3,11 +3,12 @@
 
 #include <errno.h>
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
+#include <sys/random.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -21,6 +22,7 @@ enum {
 	AUDIT_MS = 10000, /* minimum interval of audit entries about rejected keys */
 	KEY_MIN = 8,
 	KEY_MAX = 200,
+	KEY_BYTES = 32,
 };
 
 struct slot { /* zero-initialized: empty */
@@ -32,7 +34,7 @@ struct slot { /* zero-initialized: empty */
 };
 
 struct auth {
-	struct auth_opts opts;
+	struct api_opts opts;
 	pthread_mutex_t mutex; /* protects the fields below; held briefly */
 	struct slot slots[SETS * WAYS];
 	uint64_t removals; /* counts removals: records loaded before the last one are not cached */
@@ -40,7 +42,7 @@ struct auth {
 	unsigned refused; /* since then */
 };
 
-int auth_new(const struct auth_opts *opts, struct auth **ret, struct err *err)
+int auth_new(const struct api_opts *opts, struct auth **ret, struct err *err)
 {
 	struct auth *a = calloc(1, sizeof(*a));
 
@@ -65,44 +67,28 @@ void auth_free(struct auth *a)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-static int deny(int sys, const char *why, struct err *err)
-{
-	err_set(err, ERR_DENIED, "%s", why);
-	err->sys = sys;
-	return -1;
-}
-
-static int parse_bearer(const char *authorization, const char **ret, struct err *err)
-{
-	static const char scheme[] = "Bearer ";
-
-	if (strncasecmp(authorization, scheme, sizeof(scheme) - 1) != 0)
-		return deny(ENOKEY,
-			    "Authorization: must be \"Bearer KEY\"; or send `x-api-key: KEY`", err);
-	*ret = authorization + sizeof(scheme) - 1;
-	return 0;
-}
-
 int auth_pick(const char *authorization, const char *x_api_key, const char **ret, struct err *err)
 {
+	static const char scheme[] = "Bearer ";
 	const char *key = x_api_key;
 
-	if (authorization && x_api_key) {
-		err_set(err, ERR_INVALID, "send either Authorization or x-api-key, not both");
-		err->sys = ENOTUNIQ;
-		return -1;
-	}
+	if (authorization && x_api_key)
+		return api_fail(err, ERR_INVALID, ENOTUNIQ,
+				"send either Authorization or x-api-key, not both");
 	if (!authorization && !x_api_key)
-		return deny(ENOKEY,
-			    "missing API key; send `x-api-key: KEY` or `Authorization: Bearer KEY`",
-			    err);
-	if (authorization && parse_bearer(authorization, &key, err) < 0)
-		return -1;
+		return api_fail(
+			err, ERR_DENIED, ENOKEY,
+			"missing API key; send `x-api-key: KEY` or `Authorization: Bearer KEY`");
+	if (authorization && strncasecmp(authorization, scheme, sizeof(scheme) - 1) != 0)
+		return api_fail(err, ERR_DENIED, ENOKEY,
+				"Authorization: must be \"Bearer KEY\"; or send `x-api-key: KEY`");
+	if (authorization)
+		key = authorization + sizeof(scheme) - 1;
 	for (const char *p = key; *p; p++)
 		if (*p <= ' ' || *p > '~' || *p == ',')
 			return err_set(err, ERR_INVALID, "the API key contains invalid characters");
 	if (strlen(key) < KEY_MIN || strlen(key) > KEY_MAX)
-		return deny(EKEYREJECTED, "unknown API key", err);
+		return api_fail(err, ERR_DENIED, EKEYREJECTED, "unknown API key");
 	*ret = key;
 	return 0;
 }
@@ -169,10 +155,8 @@ static struct slot *fill_slot(struct auth *a, const struct store_key *k, int64_t
 	return s;
 }
 
-enum limit { LIMIT_NONE, LIMIT_RATE, LIMIT_CONCURRENT };
-
-/* Which limit the next request of this key exceeds. Takes a token unless it is that of the rate. */
-static enum limit take_token(struct auth *a, struct slot *s, int64_t now)
+/* Counts a request of this key, unless it exceeds a limit: ERR_LIMIT. */
+static int take_token(struct auth *a, struct slot *s, int64_t now, struct err *err)
 {
 	if (a->opts.rate) {
 		s->tokens += (double)(now - s->filled_at) * a->opts.rate / 1000;
@@ -180,11 +164,19 @@ static enum limit take_token(struct auth *a, struct slot *s, int64_t now)
 			s->tokens = a->opts.burst;
 		s->filled_at = now;
 		if (s->tokens < 1)
-			return LIMIT_RATE;
+			return api_fail(
+				err, ERR_LIMIT, EUSERS,
+				"more than %u requests per second with this key (setting: rate)",
+				a->opts.rate);
 		s->tokens -= 1;
 	}
-	return a->opts.concurrent && s->active >= a->opts.concurrent ? LIMIT_CONCURRENT
-								     : LIMIT_NONE;
+	if (a->opts.concurrent && s->active >= a->opts.concurrent)
+		return api_fail(
+			err, ERR_LIMIT, EUSERS,
+			"more than %u requests in flight for this key (setting: concurrent)",
+			a->opts.concurrent);
+	s->active++;
+	return 0;
 }
 
 void auth_forget(struct auth *a, const char *id)
@@ -238,25 +230,11 @@ static int load_key(struct auth *a, const uint8_t hash[STORE_HASH], struct store
 	return known ? 0 : api_key_find(a->opts.engine, hash, ret, err);
 }
 
-static int fail_limit(const struct auth *a, enum limit limit, struct err *err)
-{
-	if (limit == LIMIT_RATE)
-		err_set(err, ERR_LIMIT,
-			"more than %u requests per second with this key (setting: rate)",
-			a->opts.rate);
-	else
-		err_set(err, ERR_LIMIT,
-			"more than %u requests in flight for this key (setting: concurrent)",
-			a->opts.concurrent);
-	err->sys = EUSERS;
-	return -1;
-}
-
 static int admit(struct auth *a, uint64_t removals, struct auth_pass *p, struct err *err)
 {
 	int64_t now = clock_mono_ms();
-	enum limit limit = LIMIT_NONE;
 	struct slot *s;
+	int r = 0;
 
 	pthread_mutex_lock(&a->mutex);
 	s = find_slot(a, p->key.hash);
@@ -265,13 +243,11 @@ static int admit(struct auth *a, uint64_t removals, struct auth_pass *p, struct 
 	if (s && a->removals != removals)
 		s->checked_at = 0;
 	if (s)
-		limit = take_token(a, s, now);
-	if (s && limit == LIMIT_NONE) {
-		s->active++;
+		r = take_token(a, s, now, err);
+	if (s && r == 0)
 		p->slot = (int)(s - a->slots);
-	}
 	pthread_mutex_unlock(&a->mutex);
-	return limit == LIMIT_NONE ? 0 : fail_limit(a, limit, err);
+	return r;
 }
 
 int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pass *ret,
@@ -287,11 +263,11 @@ int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pa
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
 		audit_rejected(a, peer);
-		return deny(EKEYREJECTED, "unknown API key", err);
+		return api_fail(err, ERR_DENIED, EKEYREJECTED, "unknown API key");
 	}
 	if (api_key_is_expired(a->opts.engine, &p.key)) {
 		audit_rejected(a, peer);
-		return deny(EKEYEXPIRED, "the API key has expired", err);
+		return api_fail(err, ERR_DENIED, EKEYEXPIRED, "the API key has expired");
 	}
 	if (auth_scope(p.key.scopes, &p.scope, p.session, err) < 0)
 		return err_set(err, ERR_DENIED, "the API key has an unknown scope");
@@ -320,4 +296,35 @@ bool auth_holds(const struct auth_pass *p)
 	if (load_key(p->auth, p->key.hash, &key, &ignored, &err) < 0)
 		return err.code != ERR_NOT_FOUND;
 	return !api_key_is_expired(p->auth->opts.engine, &key);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+int api_key_generate(char ret[KEY_TEXT], struct err *err)
+{
+	unsigned char random[KEY_BYTES];
+
+	_Static_assert(3 + 2 * KEY_BYTES < KEY_TEXT, "a key has room");
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return err_sys(err, errno, "getrandom");
+	memcpy(ret, "lk_", 4);
+	for (size_t i = 0; i < sizeof(random); i++)
+		snprintf(ret + 3 + 2 * i, 3, "%02x", random[i]);
+	return 0;
+}
+
+int api_sha256(const char *bytes, size_t len, uint8_t ret[STORE_HASH], struct err *err)
+{
+	unsigned char hash[EVP_MAX_MD_SIZE];
+	unsigned n = 0;
+
+	if (EVP_Digest(bytes, len, hash, &n, EVP_sha256(), NULL) != 1 || n != STORE_HASH)
+		return err_set(err, ERR_UNAVAILABLE, "SHA-256 is not available");
+	memcpy(ret, hash, STORE_HASH);
+	return 0;
+}
+
+int api_key_hash(const char *key, uint8_t ret[STORE_HASH], struct err *err)
+{
+	return api_sha256(key, strlen(key), ret, err);
 }

@@ -8,11 +8,7 @@
 
 struct auth;
 
-struct auth_opts {
-	struct engine *engine;
-	unsigned rate, burst, concurrent; /* as in struct api_opts */
-};
-int auth_new(const struct auth_opts *opts, struct auth **ret, struct err *err);
+int auth_new(const struct api_opts *opts, struct auth **ret, struct err *err);
 void auth_free(struct auth *a); /* NULL is allowed */
 DEFINE_AUTO(struct auth *, auth_free);
 
@@ -40,10 +36,13 @@ void auth_forget(struct auth *a, const char *id); /* drops a removed key from th
 int auth_scope(const char *scopes, enum api_scope *ret, char ret_session[STORE_ID],
 	       struct err *err);
 
-/* ---- key_hash.c ------------------------------------------------------------------------------ */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 enum { KEY_TEXT = 72 }; /* "lk_" and 64 digits */
 int api_key_generate(char ret[KEY_TEXT], struct err *err);
+/* Keys have 256 random bits. They cannot be guessed from a dictionary, so one fast hash is enough.
+ */
 int api_key_hash(const char *key, uint8_t ret[STORE_HASH], struct err *err);
+int api_sha256(const char *bytes, size_t len, uint8_t ret[STORE_HASH], struct err *err);
 
 #endif

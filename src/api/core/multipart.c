@@ -290,7 +290,7 @@ static int end_part(struct multipart *m, struct err *err)
 
 	m->state = BEHIND;
 	m->matched = 0;
-	return has_part ? m->ops->end(m->arg, err) : 0;
+	return has_part && m->ops->end ? m->ops->end(m->arg, err) : 0;
 }
 
 /* Consumes bytes up to the next change of state; *ret is their number. */

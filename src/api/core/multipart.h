@@ -22,7 +22,7 @@ struct multipart_ops {
 	 * validated. */
 	int (*begin)(void *arg, const char *name, const char *filename, struct err *err);
 	int (*data)(void *arg, const char *bytes, size_t len, struct err *err);
-	int (*end)(void *arg, struct err *err);
+	int (*end)(void *arg, struct err *err); /* may be NULL */
 };
 
 struct multipart {

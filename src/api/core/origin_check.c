@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks Host and Origin. A web page can make a browser send requests here (Origin), and DNS
  * rebinding can make this host look like the page's own (Host). */
+#include "api/core/origin_check.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -96,12 +97,10 @@ int origin_check(struct api *a, const struct http_request *rq, struct err *err)
 {
 	const char *host = http_header(rq, "Host"), *origin = http_header(rq, "Origin");
 
-	if (host && strcmp(http_peer(rq), "unix") != 0 && !host_is_ours(a, host)) {
-		err_set(err, ERR_DENIED,
-			"host %.100s is not served here; add it to `hosts` in lodged.conf", host);
-		err->sys = EADDRNOTAVAIL;
-		return -1;
-	}
+	if (host && strcmp(http_peer(rq), "unix") != 0 && !host_is_ours(a, host))
+		return api_fail(err, ERR_DENIED, EADDRNOTAVAIL,
+				"host %.100s is not served here; add it to `hosts` in lodged.conf",
+				host);
 	if (origin && !origin_is_own(origin, host) && !origin_is_listed(a, origin))
 		return err_set(err, ERR_DENIED,
 			       "origin %.100s is not allowed; add it to `origins` in lodged.conf",

@@ -51,17 +51,6 @@ static int join_stream(struct pipe_stream *f, struct err *err)
 	return f->r;
 }
 
-static int new_pipe(int *ret_read, int *ret_write, struct err *err)
-{
-	int p[2];
-
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return err_sys(err, errno, "pipe");
-	*ret_read = p[0];
-	*ret_write = p[1];
-	return 0;
-}
-
 /* False: the client disconnected. */
 static bool wait_for(struct api_call *c, int fd, short events)
 {
@@ -108,11 +97,14 @@ int pipe_stream_out(struct api_call *c, const char *type, pipe_stream_fn *fn, vo
 	bool whole = false, begun;
 	struct pipe_stream f;
 	ssize_t n;
-	int to = -1;
+	int p[2];
 
 	if (!buf)
 		return err_sys(err, ENOMEM, "stream");
-	if (new_pipe(&from, &to, err) < 0 || start_stream(&f, fn, arg, to, err) < 0)
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return err_sys(err, errno, "pipe");
+	from = p[0];
+	if (start_stream(&f, fn, arg, p[1], err) < 0)
 		return -1;
 	n = next_piece(c, from, buf);
 	begun = n > 0 && http_stream_begin(c->rq, 200, type) == 0;
@@ -173,11 +165,14 @@ int pipe_stream_in(struct api_call *c, pipe_stream_fn *fn, void *arg, struct err
 	char *buf = arena_alloc(c->arena, PIECE);
 	struct err ignored;
 	struct pipe_stream f;
-	int from = -1, r;
+	int p[2], r;
 
 	if (!buf)
 		return err_sys(err, ENOMEM, "stream");
-	if (new_pipe(&from, &to, err) < 0 || start_stream(&f, fn, arg, from, err) < 0)
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return err_sys(err, errno, "pipe");
+	to = p[1];
+	if (start_stream(&f, fn, arg, p[0], err) < 0)
 		return -1;
 	/* a reader that does not read must not block this thread after a disconnect */
 	(void)fcntl(to, F_SETFL, O_NONBLOCK);

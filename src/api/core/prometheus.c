@@ -2,39 +2,11 @@
 /* Metrics in the Prometheus text format. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/core/internal.h"
 #include "api/core/prometheus.h"
 #include "engine/engine_metrics.h"
 #include "session/capacity.h"
-
-static const struct {
-	const char *family, *label;
-} timers[API_TIMERS] = {
-	[API_TIME_CREATED] = { "lodge_enter_seconds", "outcome=\"created\"" },
-	[API_TIME_REUSED] = { "lodge_enter_seconds", "outcome=\"reused\"" },
-	[API_TIME_RESUMED] = { "lodge_enter_seconds", "outcome=\"resumed\"" },
-	[API_TIME_REPLACED] = { "lodge_enter_seconds", "outcome=\"replaced\"" },
-	[API_TIME_EXEC] = { "lodge_exec_seconds", "" },
-};
-
-void api_observe(struct api *a, enum api_timer t, uint64_t us)
-{
-	histogram_add(&a->timers[t], us);
-}
-
-void api_observe_entered(struct api *a, enum session_outcome outcome, uint64_t us)
-{
-	static const enum api_timer of[] = {
-		[SESSION_CREATED] = API_TIME_CREATED,
-		[SESSION_REUSED] = API_TIME_REUSED,
-		[SESSION_RESUMED] = API_TIME_RESUMED,
-		[SESSION_REPLACED] = API_TIME_REPLACED,
-	};
-
-	api_observe(a, of[outcome], us);
-}
 
 void api_count_request(struct api *a, unsigned status)
 {
@@ -57,11 +29,6 @@ static void print_histogram(FILE *f, const struct histogram *h, const char *name
 	fprintf(f, "%s_sum%s%s%s %llu.%06llu\n", name, open, label, shut, us / 1000000,
 		us % 1000000);
 	fprintf(f, "%s_count%s%s%s %llu\n", name, open, label, shut, h->count);
-}
-
-static void print_timer(FILE *f, const struct histogram *h, size_t t)
-{
-	print_histogram(f, h, timers[t].family, timers[t].label);
 }
 
 static void print_head(FILE *f, const char *name, const char *type, const char *help)
@@ -100,8 +67,8 @@ static void print_engine(struct engine *e, FILE *f)
 		      "Sandboxes created because the warm pool had none that fits.", pool.misses);
 	print_head(f, "lodge_enters_total", "counter", "Sessions entered, by outcome.");
 	for (int o = SESSION_CREATED; o <= SESSION_REPLACED; o++)
-		fprintf(f, "lodge_enters_total{outcome=\"%s\"} %llu\n",
-			api_outcome_name((enum session_outcome)o), n->entered[o]);
+		fprintf(f, "lodge_enters_total{outcome=\"%s\"} %llu\n", api_outcome_name(o),
+			n->entered[o]);
 	print_head(f, "lodge_create_seconds", "histogram", "Time to create a sandbox, by source.");
 	for (size_t i = SESSION_SOURCE_POOL; i <= SESSION_SOURCE_FORK; i++)
 		print_histogram(f, &n->started[i], "lodge_create_seconds", sources[i]);
@@ -112,6 +79,7 @@ static void print_engine(struct engine *e, FILE *f)
 static void print_metrics(struct api *a, FILE *f)
 {
 	struct capacity_report full;
+	char label[32];
 
 	capacity_get_report(a->opts.engine, &full);
 	print_gauge(f, "lodge_sandboxes_active", "Running sandboxes.", full.active);
@@ -123,16 +91,17 @@ static void print_metrics(struct api *a, FILE *f)
 	print_head(f, "lodge_requests_total", "counter", "Requests, by status class.");
 	for (unsigned i = 1; i < METRICS_CLASSES; i++)
 		fprintf(f, "lodge_requests_total{class=\"%uxx\"} %llu\n", i, a->requests[i]);
-	print_head(f, "lodge_requests_vanished_total", "counter",
-		   "Requests whose client disconnected before the response.");
-	fprintf(f, "lodge_requests_vanished_total %llu\n", a->requests[0]);
+	print_counter(f, "lodge_requests_vanished_total",
+		      "Requests whose client disconnected before the response.", a->requests[0]);
 	print_head(f, "lodge_enter_seconds", "histogram",
 		   "Time until a session is ready, by outcome.");
-	for (size_t t = API_TIME_CREATED; t <= API_TIME_REPLACED; t++)
-		print_timer(f, &a->timers[t], t);
+	for (int o = SESSION_CREATED; o <= SESSION_REPLACED; o++) {
+		snprintf(label, sizeof(label), "outcome=\"%s\"", api_outcome_name(o));
+		print_histogram(f, &a->entered[o], "lodge_enter_seconds", label);
+	}
 	print_head(f, "lodge_exec_seconds", "histogram",
 		   "Duration of commands that the client waited for.");
-	print_timer(f, &a->timers[API_TIME_EXEC], API_TIME_EXEC);
+	print_histogram(f, &a->exec, "lodge_exec_seconds", "");
 	print_engine(a->opts.engine, f);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of the API, and their text. */
 #ifndef LODGE_API_CORE_PROMETHEUS_H
 #define LODGE_API_CORE_PROMETHEUS_H
 
@@ -6,7 +7,8 @@
 
 struct api;
 
-char *prometheus_text(struct api *a,
-		      size_t *ret_len); /* owned by the caller; NULL: out of memory */
+void api_count_request(struct api *a, unsigned status); /* call once after each request */
+/* Owned by the caller; NULL: out of memory. */
+char *prometheus_text(struct api *a, size_t *ret_len);
 
 #endif

@@ -13,26 +13,31 @@ bool sse_is_requested(const struct api_call *c)
 	return accept && strstr(accept, "text/event-stream");
 }
 
-int sse_begin(struct api_call *c)
+int sse_begin_as(struct api_call *c, const char *type)
 {
 	http_set_header(c->rq, "Cache-Control", "no-store");
 	http_set_header(c->rq, "X-Accel-Buffering", "no");
-	if (http_stream_begin(c->rq, 200, "text/event-stream") < 0)
-		return -1;
-	return http_stream_write(c->rq, ": lodge\n\n", 9);
+	return http_stream_begin(c->rq, 200, type);
+}
+
+int sse_begin(struct api_call *c)
+{
+	return sse_begin_as(c, "text/event-stream") < 0
+		       ? -1
+		       : http_stream_write(c->rq, ": lodge\n\n", 9);
 }
 
 int sse_send(struct api_call *c, int64_t id, const char *event, struct json_out *j)
 {
-	auto_free char *text = json_out_take(j, NULL), *frame = NULL;
+	size_t len;
+	auto_free char *text = api_line(j, &len), *frame = NULL;
 	char name[32] = "";
-	int n;
+	int n = -1;
 
-	if (!text)
-		return -1;
 	if (id)
 		snprintf(name, sizeof(name), "id: %lld\n", (long long)id);
-	n = asprintf(&frame, "%sevent: %s\ndata: %s\n\n", name, event, text);
+	if (text)
+		n = asprintf(&frame, "%sevent: %s\ndata: %.*s\n", name, event, (int)len, text);
 	if (n < 0) {
 		frame = NULL;
 		return -1;
@@ -55,12 +60,17 @@ void sse_put_progress(struct json_out *j, const struct progress_state *p)
 {
 	json_out_object(j, NULL);
 	json_out_str(j, "status", progress_status_name(p->status));
-	json_out_str(j, "stage", p->stage);
-	json_out_str(j, "message", p->message);
-	json_out_u64(j, "step", p->step);
-	json_out_u64(j, "total_steps", p->total_steps);
+	api_put_stage(j, p);
 	json_out_str(j, "error", p->status == PROGRESS_ERROR ? p->error : NULL);
 	json_out_i64(j, "updated", p->updated);
 	json_out_i64(j, "updated_at", p->updated);
-	json_out_end(j);
+}
+
+int sse_send_progress(struct api_call *c, const struct progress_state *p)
+{
+	struct json_out j;
+
+	api_out(&j);
+	sse_put_progress(&j, p);
+	return sse_send(c, 0, "progress", &j);
 }

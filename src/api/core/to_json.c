@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Converts records to JSON, and parses fields that several bodies share. */
+#include "api/core/to_json.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +11,14 @@
 #include "base/array.h"
 #include "machine/exec.h"
 #include "engine/session_state.h"
+#include "engine/start_progress.h"
 #include "session/session_api.h"
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-static void put_object(struct json_out *j, const char *key, const char *json)
+void api_put_raw(struct json_out *j, const char *key, const char *json, const char *otherwise)
 {
-	const char *text = json ? json : "{}";
+	const char *text = json ? json : otherwise;
 
 	json_out_raw(j, key, text, strlen(text));
 }
@@ -43,6 +45,22 @@ void api_put_path(struct json_out *j, const char *path)
 		json_out_base64(j, "path_base64", path, strlen(path));
 }
 
+void api_put_mode(struct json_out *j, const char *key, unsigned mode)
+{
+	char text[8];
+
+	snprintf(text, sizeof(text), "%04o", mode & 07777);
+	json_out_str(j, key, text);
+}
+
+void api_put_stage(struct json_out *j, const struct progress_state *p)
+{
+	json_out_str(j, "stage", p->stage);
+	json_out_str(j, "message", p->message);
+	json_out_u64(j, "step", p->step);
+	json_out_u64(j, "total_steps", p->total_steps);
+}
+
 void api_put_cause(struct json_out *j, const char *key, const struct store_cause *cause)
 {
 	if (!*cause->code || strcmp(cause->code, session_cause_name(SESSION_CAUSE_NONE)) == 0) {
@@ -57,24 +75,12 @@ void api_put_cause(struct json_out *j, const char *key, const struct store_cause
 	json_out_end(j);
 }
 
-static const char *get_key(const struct store_session *s, const char *kind)
+const char *api_binding(const struct store_session *s, const char *kind)
 {
 	for (size_t i = 0; i < s->nbindings; i++)
 		if (strcmp(s->bindings[i].kind, kind) == 0)
 			return s->bindings[i].key;
 	return "";
-}
-
-static const char *get_end_name(uint8_t end)
-{
-	return end == SESSION_END_DESTROY ? "destroy" : "hibernate";
-}
-
-static const char *get_runtime_name(uint8_t runtime)
-{
-	static const char *const names[] = { "none", "resumable", "live" };
-
-	return runtime < ARRAY_LEN(names) ? names[runtime] : "none";
 }
 
 void api_put_limits(struct json_out *j, const char *key, const struct template *t)
@@ -108,6 +114,8 @@ static void put_session_limits(struct api_call *c, struct json_out *j,
 
 static void put_times(struct json_out *j, const struct store_session *s)
 {
+	static const char *const ends[] = { "hibernate", "destroy" };
+
 	json_out_i64(j, "created_at", s->created_at);
 	json_out_i64_if(j, "started_at", s->started_at, s->started_at);
 	json_out_i64_if(j, "last_activity_at", s->last_activity_at, s->last_activity_at);
@@ -115,24 +123,26 @@ static void put_times(struct json_out *j, const struct store_session *s)
 	json_out_i64(j, "max_lifetime_ms", s->max_lifetime_ms);
 	json_out_i64_if(j, "hibernate_at", s->hibernate_at, s->hibernate_at);
 	json_out_i64_if(j, "expires_at", s->expires_at, s->expires_at);
-	json_out_str(j, "on_idle", get_end_name(s->on_idle));
-	json_out_str(j, "on_expire", get_end_name(s->on_expire));
+	json_out_str(j, "on_idle", ends[s->on_idle == SESSION_END_DESTROY]);
+	json_out_str(j, "on_expire", ends[s->on_expire == SESSION_END_DESTROY]);
 }
 
 void api_put_session(struct api_call *c, struct json_out *j, const char *key,
 		     const struct store_session *s)
 {
+	static const char *const runtimes[] = { "none", "resumable", "live" };
+
 	json_out_object(j, key);
 	json_out_str(j, "id", s->id);
-	json_out_text(j, "key", get_key(s, "key"));
+	json_out_text(j, "key", api_binding(s, "key"));
 	json_out_text(j, "user", s->user);
-	json_out_text(j, "thread", get_key(s, "thread"));
+	json_out_text(j, "thread", api_binding(s, "thread"));
 	json_out_text(j, "project", s->project);
 	json_out_text(j, "fragment", s->fragment);
 	json_out_str(j, "template", s->template);
 	json_out_text(j, "policy", s->policy);
 	json_out_str(j, "state", state_machine_name(&session_states, s->state));
-	json_out_str(j, "runtime", get_runtime_name(s->runtime));
+	json_out_str(j, "runtime", runtimes[s->runtime < ARRAY_LEN(runtimes) ? s->runtime : 0]);
 	json_out_bool(j, "paused", s->paused);
 	json_out_text(j, "sandbox", s->sandbox);
 	json_out_text(j, "snapshot", s->snapshot);
@@ -142,7 +152,7 @@ void api_put_session(struct api_call *c, struct json_out *j, const char *key,
 	put_times(j, s);
 	api_put_cause(j, "cause", &s->cause);
 	put_session_limits(c, j, s);
-	put_object(j, "metadata", s->metadata);
+	api_put_raw(j, "metadata", s->metadata, "{}");
 	json_out_end(j);
 }
 
@@ -153,7 +163,7 @@ void api_put_snapshot(struct json_out *j, const char *key, const struct store_sn
 	json_out_str(j, "id", s->id);
 	json_out_text(j, "name", s->name);
 	json_out_text(j, "session", s->session);
-	json_out_text(j, "session_key", of ? get_key(of, "key") : "");
+	json_out_text(j, "session_key", of ? api_binding(of, "key") : "");
 	json_out_bool(j, "session_exists", of != NULL);
 	json_out_i64(j, "generation", s->generation);
 	json_out_i64(j, "size_bytes", s->bytes);
@@ -161,7 +171,7 @@ void api_put_snapshot(struct json_out *j, const char *key, const struct store_sn
 	json_out_end(j);
 }
 
-static const char *run_state_name(uint8_t state)
+const char *api_exec_state(uint8_t state)
 {
 	static const char *const names[] = { [EXEC_RUNNING] = "running",
 					     [EXEC_EXITED] = "exited",
@@ -175,14 +185,8 @@ static void put_end(struct json_out *j, const struct store_exec *x)
 {
 	bool known = x->state == EXEC_EXITED || x->state == EXEC_KILLED;
 
-	if (known && !x->signal)
-		json_out_i64(j, "exit_code", x->exit_code);
-	else
-		json_out_null(j, "exit_code");
-	if (known && x->signal)
-		json_out_i64(j, "signal", x->signal);
-	else
-		json_out_null(j, "signal");
+	json_out_i64_if(j, "exit_code", known && !x->signal, x->exit_code);
+	json_out_i64_if(j, "signal", known && x->signal, x->signal);
 	json_out_bool(j, "timed_out", x->timed_out);
 	json_out_bool(j, "oom_killed", x->oom_killed);
 	json_out_bool(j, "truncated", x->truncated);
@@ -202,9 +206,8 @@ void api_put_exec(struct json_out *j, const char *key, const struct store_exec *
 	json_out_object(j, key);
 	json_out_str(j, "exec_id", x->id);
 	json_out_str(j, "session", x->session);
-	json_out_raw(j, "command", x->command ? x->command : "null",
-		     x->command ? strlen(x->command) : 4);
-	json_out_str(j, "state", run_state_name(x->state));
+	api_put_raw(j, "command", x->command, "null");
+	json_out_str(j, "state", api_exec_state(x->state));
 	json_out_bool(j, "background", x->background);
 	put_end(j, x);
 	api_put_hits(j, (unsigned)x->hits);
@@ -212,10 +215,7 @@ void api_put_exec(struct json_out *j, const char *key, const struct store_exec *
 	json_out_i64(j, "stderr_bytes", x->stderr_bytes);
 	json_out_i64(j, "started_at", x->started_at);
 	json_out_i64_if(j, "ended_at", x->ended_at, x->ended_at);
-	if (x->ended_at)
-		json_out_i64(j, "duration_ms", x->ended_at - x->started_at);
-	else
-		json_out_null(j, "duration_ms");
+	json_out_i64_if(j, "duration_ms", x->ended_at, x->ended_at - x->started_at);
 	json_out_object(j, "usage");
 	json_out_i64(j, "cpu_ms", x->cpu_ms);
 	json_out_i64(j, "max_rss_bytes", x->max_rss_bytes);
@@ -225,17 +225,12 @@ void api_put_exec(struct json_out *j, const char *key, const struct store_exec *
 
 const char *api_outcome_name(enum session_outcome o)
 {
-	switch (o) {
-	case SESSION_CREATED:
-		return "created";
-	case SESSION_REUSED:
-		return "reused";
-	case SESSION_RESUMED:
-		return "resumed";
-	case SESSION_REPLACED:
-		return "replaced";
-	}
-	return "none";
+	static const char *const names[] = { [SESSION_CREATED] = "created",
+					     [SESSION_REUSED] = "reused",
+					     [SESSION_RESUMED] = "resumed",
+					     [SESSION_REPLACED] = "replaced" };
+
+	return names[o] ? names[o] : "none";
 }
 
 /* ---- input ----------------------------------------------------------------------------------- */
@@ -255,16 +250,15 @@ static int parse_limits(json_t *limits, struct template *t, struct err *err)
 	const char *name;
 	json_t *v;
 
-	if (!limits || json_is_null(limits))
+	if (!limits)
 		return 0;
 	if (!json_is_object(limits))
 		return err_set(err, ERR_INVALID, "limits: must be an object");
 	json_object_foreach (limits, name, v) {
-		if (strcmp(name, "cpus") == 0) {
-			if (parse_cpus(v, t, err) < 0)
-				return -1;
+		if (strcmp(name, "cpus") == 0 && parse_cpus(v, t, err) < 0)
+			return -1;
+		if (strcmp(name, "cpus") == 0)
 			continue;
-		}
 		if (!json_is_integer(v) || json_integer_value(v) < 0)
 			return err_set(err, ERR_INVALID,
 				       "limits.%.40s: unknown limit or not an integer; use "
@@ -277,13 +271,25 @@ static int parse_limits(json_t *limits, struct template *t, struct err *err)
 	return 0;
 }
 
+int api_take_env(const char *name, const json_t *value, char **ret, struct err *err)
+{
+	char *pair;
+
+	if (!json_is_string(value) || !*name || strchr(name, '='))
+		return err_set(err, ERR_INVALID, "env.%.60s: invalid name, or not a string", name);
+	if (asprintf(&pair, "%s=%s", name, json_string_value(value)) < 0)
+		return err_sys(err, ENOMEM, "env");
+	*ret = pair;
+	return 0;
+}
+
 /* {"NAME": "value"} */
 static int parse_env(json_t *env, struct template *t, struct err *err)
 {
 	const char *name;
 	json_t *v;
 
-	if (!env || json_is_null(env))
+	if (!env)
 		return 0;
 	if (!json_is_object(env))
 		return err_set(err, ERR_INVALID, "env: must be an object of strings");
@@ -292,13 +298,8 @@ static int parse_env(json_t *env, struct template *t, struct err *err)
 	json_object_foreach (env, name, v) {
 		auto_free char *pair = NULL;
 
-		if (!json_is_string(v) || !*name || strchr(name, '='))
-			return err_set(err, ERR_INVALID, "env.%.60s: invalid name, or not a string",
-				       name);
-		if (asprintf(&pair, "%s=%s", name, json_string_value(v)) < 0) {
-			pair = NULL;
-			return err_sys(err, ENOMEM, "env");
-		}
+		if (api_take_env(name, v, &pair, err) < 0)
+			return -1;
 		if (template_set_env(t, pair, err) < 0)
 			return err_ctx(err, "env");
 	}
@@ -320,29 +321,25 @@ static int parse_string(const json_t *o, const char *name, char **ret, struct er
 /* If the caller sets a limit explicitly, creation fails unless it can be enforced. */
 static unsigned explicit_limits(const json_t *limits)
 {
-	static const char *const counted[] = { "memory_bytes", "cpus", "pids" };
-	unsigned demand = json_object_get(limits, "disk_bytes") ? KEEPER_DEMAND_DISK : 0;
+	bool counted = json_object_get(limits, "memory_bytes") || json_object_get(limits, "cpus") ||
+		       json_object_get(limits, "pids");
 
-	for (size_t i = 0; i < ARRAY_LEN(counted); i++)
-		if (json_object_get(limits, counted[i]))
-			demand |= KEEPER_DEMAND_CGROUP;
-	return demand;
+	return (json_object_get(limits, "disk_bytes") ? KEEPER_DEMAND_DISK : 0) |
+	       (counted ? KEEPER_DEMAND_CGROUP : 0);
 }
 
 int api_take_spec(const json_t *body, struct template *ret, struct err *err)
 {
-	const char *class = "user";
+	bool root = false;
 
 	template_init(ret);
-	if (parse_limits(json_object_get(body, "limits"), ret, err) < 0 ||
-	    parse_env(json_object_get(body, "env"), ret, err) < 0 ||
+	if (parse_limits(api_member(body, "limits"), ret, err) < 0 ||
+	    parse_env(api_member(body, "env"), ret, err) < 0 ||
 	    parse_string(body, "run_as", &ret->user, err) < 0 ||
 	    parse_string(body, "workdir", &ret->workdir, err) < 0 ||
-	    api_str(body, "class", &class, err) < 0)
+	    api_choice(body, "class", "user", "root", &root, err) < 0)
 		return -1;
 	ret->demand |= explicit_limits(json_object_get(body, "limits"));
-	if (strcmp(class, "user") != 0 && strcmp(class, "root") != 0)
-		return err_set(err, ERR_INVALID, "class: must be \"user\" or \"root\"");
-	ret->class = strcmp(class, "root") == 0 ? KEEPER_CLASS_ROOT : KEEPER_CLASS_USER;
+	ret->class = root ? KEEPER_CLASS_ROOT : KEEPER_CLASS_USER;
 	return 0;
 }

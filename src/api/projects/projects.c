@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/projects: users who switch between projects, with one sandbox each. */
+/* /api/projects and /api/teams: users who switch between projects, with one sandbox each. */
 #include "api/projects/projects.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "api/core/internal.h"
@@ -27,7 +26,8 @@ const struct api_surface projects_surface = { .routes = API_TABLE(PROJECTS_ROUTE
 					      .put_error = put_error,
 					      .no_store = true };
 
-int projects_caller(struct api_call *c, const json_t *body, const char **ret, struct err *err)
+/* As projects_user(), but without a user *ret is NULL. */
+static int find_caller(struct api_call *c, const json_t *body, const char **ret, struct err *err)
 {
 	const char *named = body ? NULL : http_query(c->rq, "userId");
 
@@ -49,7 +49,7 @@ int projects_user(struct api_call *c, const json_t *body, const char **ret, stru
 {
 	const char *user = NULL;
 
-	if (projects_caller(c, body, &user, err) < 0)
+	if (find_caller(c, body, &user, err) < 0)
 		return -1;
 	if (!user || !*user)
 		return err_set(err, ERR_INVALID, "userId: missing in the %s",
@@ -98,7 +98,7 @@ int projects_create(struct api_call *c, struct err *err)
 
 int projects_list(struct api_call *c, struct err *err)
 {
-	struct store_project_list l;
+	auto_fini(store_project_list_fini) struct store_project_list l = { 0 };
 	struct store_page page;
 	const char *user = NULL;
 	struct json_out j;
@@ -110,8 +110,15 @@ int projects_list(struct api_call *c, struct err *err)
 	for (size_t i = 0; i < l.count; i++)
 		put_project(&j, &l.items[i]);
 	api_list_end(&j, l.next);
-	store_project_list_fini(&l);
 	return api_reply(c, 200, &j, err);
+}
+
+static int find_project(struct api_call *c, const char **user, struct store_project *ret,
+			struct err *err)
+{
+	return projects_user(c, NULL, user, err) < 0
+		       ? -1
+		       : project_get(c->engine, &c->caller, *user, c->params[0], ret, err);
 }
 
 int projects_get(struct api_call *c, struct err *err)
@@ -119,10 +126,7 @@ int projects_get(struct api_call *c, struct err *err)
 	struct store_project p;
 	const char *user = NULL;
 
-	if (projects_user(c, NULL, &user, err) < 0 ||
-	    project_get(c->engine, &c->caller, user, c->params[0], &p, err) < 0)
-		return -1;
-	return reply_project(c, 200, &p, err);
+	return find_project(c, &user, &p, err) < 0 ? -1 : reply_project(c, 200, &p, err);
 }
 
 /* Returns the deleted project. */
@@ -131,9 +135,68 @@ int projects_delete(struct api_call *c, struct err *err)
 	struct store_project p;
 	const char *user = NULL;
 
-	if (projects_user(c, NULL, &user, err) < 0 ||
-	    project_get(c->engine, &c->caller, user, c->params[0], &p, err) < 0 ||
+	if (find_project(c, &user, &p, err) < 0 ||
 	    project_remove(c->engine, &c->caller, user, c->params[0], err) < 0)
 		return -1;
 	return reply_project(c, 200, &p, err);
+}
+
+/* ---- teams -----------------------------------------------------------------------------------
+ * An application key without a user acts for the application, which may change all its teams. */
+
+static void put_member(struct json_out *j, const char *team, const char *user, enum team_role role)
+{
+	json_out_object(j, NULL);
+	json_out_str(j, "team", team);
+	json_out_str(j, "user", user);
+	json_out_str(j, "role", team_role_name(role));
+	json_out_end(j);
+}
+
+static int reply_member(struct api_call *c, enum team_role role, struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	put_member(&j, c->params[0], c->params[1], role);
+	return api_reply(c, 200, &j, err);
+}
+
+int projects_put_member(struct api_call *c, struct err *err)
+{
+	const char *by = NULL, *role = "";
+	json_t *b;
+
+	if (api_body(c, NULL, &b, err) < 0 || api_str(b, "role", &role, err) < 0 ||
+	    find_caller(c, b, &by, err) < 0 ||
+	    team_put(c->engine, &c->caller, by, c->params[0], c->params[1], team_role_find(role),
+		     err) < 0)
+		return -1;
+	return reply_member(c, team_role_find(role), err);
+}
+
+int projects_delete_member(struct api_call *c, struct err *err)
+{
+	enum team_role was;
+	const char *by = NULL;
+
+	if (find_caller(c, NULL, &by, err) < 0 ||
+	    team_remove(c->engine, &c->caller, by, c->params[0], c->params[1], &was, err) < 0)
+		return -1;
+	return reply_member(c, was, err);
+}
+
+int projects_list_members(struct api_call *c, struct err *err)
+{
+	auto_fini(store_member_list_fini) struct store_member_list l = { 0 };
+	const char *by = NULL;
+	struct json_out j;
+
+	if (find_caller(c, NULL, &by, err) < 0 ||
+	    team_list(c->engine, &c->caller, by, c->params[0], &l, err) < 0)
+		return -1;
+	api_list(&j, "members");
+	for (size_t i = 0; i < l.count; i++)
+		put_member(&j, l.items[i].team, l.items[i].user, l.items[i].role);
+	return api_reply(c, 200, &j, err);
 }

@@ -7,11 +7,7 @@
 #include "api/projects/projects_routes.h"
 
 /* The acting end user. A user token acts for its user and may not name another: ERR_DENIED. Other
- * keys name one in "userId" of the body (NULL: of the query); without it *ret is NULL. */
-int projects_caller(struct api_call *c, const json_t *body, const char **ret, struct err *err);
-/* The same, but required: ERR_INVALID. */
+ * keys name one in "userId" of the body (NULL: of the query); without it ERR_INVALID. */
 int projects_user(struct api_call *c, const json_t *body, const char **ret, struct err *err);
-
-api_fn projects_switch, projects_clean_up, projects_list_sandboxes;
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /api/projects/{project}/fragments: saved sets of files. Files arrive in one body in memory, and
  * are sent one by one. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,13 +28,11 @@ static void put_fragment(struct json_out *j, const struct store_fragment *f)
 
 static int parse_fragment(const json_t *b, struct fragment_opts *ret, struct err *err)
 {
-	json_t *files = json_object_get(b, "files");
-
 	if (api_str(b, "id", &ret->id, err) < 0 || api_str(b, "title", &ret->title, err) < 0 ||
 	    api_str(b, "snapshotId", &ret->snapshot, err) < 0 ||
 	    api_bool(b, "fromSandbox", &ret->from_sandbox, err) < 0)
 		return -1;
-	ret->map = json_is_null(files) ? NULL : files;
+	ret->map = api_member(b, "files");
 	return 0;
 }
 
@@ -59,7 +56,7 @@ int projects_create_fragment(struct api_call *c, struct err *err)
 
 int projects_list_fragments(struct api_call *c, struct err *err)
 {
-	struct store_fragment_list l;
+	auto_fini(store_fragment_list_fini) struct store_fragment_list l = { 0 };
 	struct store_page page;
 	struct json_out j;
 	const char *user = NULL;
@@ -74,7 +71,6 @@ int projects_list_fragments(struct api_call *c, struct err *err)
 		json_out_end(&j);
 	}
 	api_list_end(&j, l.next);
-	store_fragment_list_fini(&l);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -88,11 +84,7 @@ static int send_part(struct api_call *c, struct json_out *j, const char *before,
 	size_t len;
 	auto_free char *text = json_out_take(j, &len);
 
-	if (!text) {
-		json_out_fini(j);
-		return -1;
-	}
-	if (*before && http_stream_write(c->rq, before, strlen(before)) < 0)
+	if (!text || (*before && http_stream_write(c->rq, before, strlen(before)) < 0))
 		return -1;
 	return http_stream_write(c->rq, text + from, len - from - skip);
 }
@@ -132,20 +124,22 @@ static int send_all(struct api_call *c, const struct store_fragment *f,
 	return http_stream_write(c->rq, "}}\n", 3);
 }
 
+static int find_fragment(struct api_call *c, const char *user, struct store_fragment *ret,
+			 struct store_file_list *files, struct err *err)
+{
+	return fragment_get(c->engine, &c->caller, user, c->params[0], c->params[1], ret, files,
+			    err);
+}
+
 int projects_get_fragment(struct api_call *c, struct err *err)
 {
 	auto_fini(store_file_list_fini) struct store_file_list files = { 0 };
 	struct store_fragment f;
 	const char *user = NULL;
 
-	if (projects_user(c, NULL, &user, err) < 0 ||
-	    fragment_get(c->engine, &c->caller, user, c->params[0], c->params[1], &f, NULL, err) <
-		    0)
-		return -1;
-	if (f.bytes > SMALL && body_gate_enter(c, err) < 0)
-		return -1;
-	if (fragment_get(c->engine, &c->caller, user, c->params[0], c->params[1], &f, &files, err) <
-	    0)
+	if (projects_user(c, NULL, &user, err) < 0 || find_fragment(c, user, &f, NULL, err) < 0 ||
+	    (f.bytes > SMALL && body_gate_enter(c, err) < 0) ||
+	    find_fragment(c, user, &f, &files, err) < 0)
 		return -1;
 	if (http_stream_begin(c->rq, 200, "application/json") < 0)
 		return 0;
@@ -160,9 +154,7 @@ int projects_delete_fragment(struct api_call *c, struct err *err)
 	struct json_out j;
 	const char *user = NULL;
 
-	if (projects_user(c, NULL, &user, err) < 0 ||
-	    fragment_get(c->engine, &c->caller, user, c->params[0], c->params[1], &f, NULL, err) <
-		    0 ||
+	if (projects_user(c, NULL, &user, err) < 0 || find_fragment(c, user, &f, NULL, err) < 0 ||
 	    fragment_remove(c->engine, &c->caller, user, c->params[0], c->params[1], err) < 0)
 		return -1;
 	api_object(&j);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /api/switch-project and /api/cleanup-sandboxes: the sandbox of a user. */
 #include <stdio.h>
-#include <string.h>
 
 #include "api/core/internal.h"
 #include "api/core/sse.h"
@@ -22,16 +21,6 @@ static void put_url(struct api_call *c, struct json_out *j, const char *key, con
 	json_out_str(j, key, url);
 }
 
-static void put_message(struct json_out *j, const struct switch_result *s)
-{
-	bool named = *s->fragment != '\0';
-	char text[STORE_TEXT];
-
-	snprintf(text, sizeof(text), "Successfully switched to %s %s",
-		 named ? "fragment" : "project", named ? s->fragment : s->project);
-	json_out_str(j, "message", text);
-}
-
 /* Why files were lost; null if none were. */
 static void put_loss(struct json_out *j, const char *key, const struct switch_result *s)
 {
@@ -48,9 +37,14 @@ static void put_loss(struct json_out *j, const char *key, const struct switch_re
 
 static void put_switched(struct api_call *c, struct json_out *j, const struct switch_result *s)
 {
+	bool named = *s->fragment != '\0';
+	char text[STORE_TEXT];
+
+	snprintf(text, sizeof(text), "Successfully switched to %s %s",
+		 named ? "fragment" : "project", named ? s->fragment : s->project);
 	json_out_object(j, NULL);
 	json_out_bool(j, "success", true);
-	put_message(j, s);
+	json_out_str(j, "message", text);
 	json_out_object(j, "result");
 	json_out_str(j, "sandboxId", s->sandbox);
 	put_url(c, j, "sandboxUrl", s->session);
@@ -61,8 +55,6 @@ static void put_switched(struct api_call *c, struct json_out *j, const struct sw
 	json_out_text(j, "activeFragmentId", s->fragment);
 	json_out_bool(j, "stateLost", s->state_lost);
 	put_loss(j, "cause", s);
-	json_out_end(j);
-	json_out_end(j);
 }
 
 struct telling {
@@ -74,16 +66,12 @@ struct telling {
 static void send_progress(void *arg, const struct progress_state *now)
 {
 	struct telling *t = arg;
-	struct json_out j;
 
 	if (!t->begun)
 		t->gone = sse_begin(t->c) < 0;
 	t->begun = true;
-	if (t->gone)
-		return;
-	api_out(&j);
-	sse_put_progress(&j, now);
-	t->gone = sse_send(t->c, 0, "progress", &j) < 0;
+	if (!t->gone)
+		t->gone = sse_send_progress(t->c, now) < 0;
 }
 
 static int end_stream(struct telling *t, const struct switch_result *s, const struct err *why)
@@ -152,7 +140,7 @@ static void put_killed(struct json_out *j, const char *key, const struct kill_re
 int projects_clean_up(struct api_call *c, struct err *err)
 {
 	char text[STORE_USER + 64];
-	struct kill_result_list l;
+	auto_fini(kill_result_list_fini) struct kill_result_list l = { 0 };
 	struct json_out j;
 	const char *user = NULL;
 	json_t *b;
@@ -170,7 +158,6 @@ int projects_clean_up(struct api_call *c, struct err *err)
 	json_out_u64(&j, "failed", l.failed);
 	put_killed(&j, "killedSandboxes", &l, true);
 	put_killed(&j, "failedSandboxes", &l, false);
-	kill_result_list_fini(&l);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -194,7 +181,7 @@ static void put_current(struct json_out *j, const char *key, const struct user_i
 /* An unknown user has no sandboxes. */
 int projects_list_sandboxes(struct api_call *c, struct err *err)
 {
-	struct user_info i = { 0 };
+	auto_fini(user_info_fini) struct user_info i = { 0 };
 	struct json_out j;
 	const char *user = NULL;
 
@@ -205,6 +192,5 @@ int projects_list_sandboxes(struct api_call *c, struct err *err)
 	json_out_str(&j, "userId", user);
 	json_out_u64(&j, "activeSandboxes", i.active);
 	put_current(&j, "currentSandbox", &i);
-	user_info_fini(&i);
 	return api_reply(c, 200, &j, err);
 }

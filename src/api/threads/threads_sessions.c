@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions of threads: create, query, delete. */
+/* Sessions of threads: create, query, delete, run a command and wait for it. */
 #include "api/threads/threads_sessions.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "api/v1/v1.h"
+#include "api/v1/v1_sessions.h"
+#include "api/v1/v1_exec.h"
 #include "sandbox/template/template_json.h"
 #include "thread/thread_files.h"
 #include "engine/session_state.h"
@@ -60,17 +59,6 @@ void threads_error_begin(struct json_out *j, const char *error)
 	json_out_str(j, "error", error);
 }
 
-void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes)
-{
-	char text[32];
-
-	if (bytes % (1 << 20) == 0)
-		snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes >> 20);
-	else
-		snprintf(text, sizeof(text), "%.2f", (double)bytes / (1 << 20));
-	json_out_raw(j, key, text, strlen(text));
-}
-
 int threads_text(const json_t *b, const char *name, size_t max, const char **ret, struct err *err)
 {
 	const char *text = NULL;
@@ -86,14 +74,6 @@ int threads_text(const json_t *b, const char *name, size_t max, const char **ret
 }
 
 /* ---- create ---------------------------------------------------------------------------------- */
-
-static const char *get_thread(const struct store_session *s)
-{
-	for (size_t i = 0; i < s->nbindings; i++)
-		if (strcmp(s->bindings[i].kind, "thread") == 0)
-			return s->bindings[i].key;
-	return NULL;
-}
 
 /* Limits of the session itself, which may differ from the current settings. */
 static void put_session(struct api_call *c, struct json_out *j, const struct store_session *s,
@@ -116,42 +96,37 @@ static void put_made(struct api_call *c, struct json_out *j, const char *key,
 {
 	json_out_object(j, key);
 	json_out_str(j, "session_id", s->id);
-	json_out_str(j, "thread_id", get_thread(s));
+	json_out_text(j, "thread_id", api_binding(s, "thread"));
 	json_out_str(j, "status", status);
 	put_session(c, j, s, true);
 	api_put_iso(j, "expires_at", s->hibernate_at ? s->hibernate_at : s->expires_at);
 	json_out_end(j);
 }
 
-static int reply_existing(struct api_call *c, const struct store_session *s, struct err *err)
+static int reply_made(struct api_call *c, const struct session_enter_result *how, struct err *err)
 {
+	bool existed = how->outcome == SESSION_REUSED;
 	struct json_out j;
 
-	api_object(&j);
-	put_made(c, &j, "detail", s, "existing");
-	return api_reply(c, 409, &j, err);
-}
-
-static int reply_created(struct api_call *c, const struct session_enter_result *how,
-			 struct err *err)
-{
-	struct json_out j;
-
-	api_observe(c->api, API_TIME_CREATED, how->ready_us);
-	api_out(&j);
-	put_made(c, &j, NULL, &how->session, "created");
-	return api_reply(c, 201, &j, err);
+	if (existed) {
+		api_object(&j);
+		put_made(c, &j, "detail", &how->session, "existing");
+	} else {
+		histogram_add(&c->api->entered[SESSION_CREATED], how->ready_us);
+		api_out(&j);
+		put_made(c, &j, NULL, &how->session, "created");
+	}
+	return api_reply(c, existed ? 409 : 201, &j, err);
 }
 
 int threads_create_session(struct api_call *c, struct err *err)
 {
 	struct store_binding key = { .kind = "thread" };
-	struct session_enter_result how = { 0 };
+	auto_fini(session_enter_result_fini) struct session_enter_result how = { 0 };
 	struct session_opts w = { 0 };
 	const char *thread = "";
 	int64_t minutes = 0;
 	json_t *b;
-	int r;
 
 	if (api_body(c, NULL, &b, err) < 0 ||
 	    threads_text(b, "user_id", STORE_USER - 1, &w.user, err) < 0 ||
@@ -163,10 +138,7 @@ int threads_create_session(struct api_call *c, struct err *err)
 	    thread_enter(c->engine, &c->caller, &c->api->opts.threads, w.user, thread, minutes,
 			 &how, err) < 0)
 		return -1;
-	r = how.outcome == SESSION_REUSED ? reply_existing(c, &how.session, err)
-					  : reply_created(c, &how, err);
-	session_enter_result_fini(&how);
-	return r;
+	return reply_made(c, &how, err);
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */
@@ -230,23 +202,18 @@ int threads_get_session(struct api_call *c, struct err *err)
 
 int threads_get_status(struct api_call *c, struct err *err)
 {
-	struct store_session s = { 0 };
-	struct session_ref ref;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct json_out j;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_get(c->engine, &c->caller, &ref, &s, err) < 0)
+	if (api_session(c, &s, err) < 0)
 		return -1;
 	api_object(&j);
 	json_out_str(&j, "status", "active");
 	json_out_str(&j, "worker", c->api->worker);
 	api_put_iso(&j, "created_at", s.created_at);
 	api_put_iso(&j, "last_activity", s.last_activity_at);
-	store_session_fini(&s);
 	return api_reply(c, 200, &j, err);
 }
-
-/* ---- delete ---------------------------------------------------------------------------------- */
 
 /* Succeeds if the session does not exist. */
 int threads_clean_up(struct api_call *c, struct err *err)
@@ -267,4 +234,81 @@ int threads_clean_up(struct api_call *c, struct err *err)
 	json_out_str(&j, "status", "cleaned_up");
 	json_out_str(&j, "session_id", id);
 	return api_reply(c, 200, &j, err);
+}
+
+/* ---- execute --------------------------------------------------------------------------------- */
+
+static int parse_seconds(const json_t *b, uint32_t *ret_ms, struct err *err)
+{
+	const json_t *v = api_member(b, "timeout");
+
+	if (v && !json_is_number(v))
+		return err_set(err, ERR_INVALID, "timeout: must be a number of seconds");
+	return thread_timeout(v ? json_number_value(v) : THREAD_TIMEOUT_S, ret_ms, err);
+}
+
+/* Refused by a policy, or the sandbox has no bash. */
+static bool is_refusal(const struct err *err)
+{
+	return (err->code == ERR_DENIED || err->code == ERR_INVALID) && err->sys == ENOEXEC;
+}
+
+static int reply_refused(struct api_call *c, const char *command, struct err *err)
+{
+	struct json_out j;
+
+	threads_error_begin(&j, err->msg);
+	json_out_str(&j, "command", command);
+	json_out_str(&j, "forbidden_pattern", c->refusal.word);
+	return api_reply(c, 400, &j, err);
+}
+
+static int put_result(struct json_out *j, struct exec_handle *x, const struct guest_exec_output *o,
+		      struct err *err)
+{
+	const struct guest_exec_result *r = &o->result;
+	int code;
+
+	if (thread_exit_code(x, r, &code, err) < 0)
+		return -1;
+	json_out_i64(j, "exit_code", code);
+	v1_put_output(j, "stdout", o->out, o->out_len, false);
+	v1_put_output(j, "stderr", o->err, o->err_len, false);
+	json_out_u64(j, "execution_time_ms", r->duration_us / 1000);
+	json_out_bool(j, "timed_out", r->hits & AGENT_HIT_TIME);
+	json_out_bool(j, "truncated", r->hits & AGENT_HIT_OUTPUT);
+	api_put_hits(j, r->hits);
+	return 0;
+}
+
+static int reply_result(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
+			struct err *err)
+{
+	auto_fini(guest_exec_output_fini) struct guest_exec_output o = { 0 };
+	auto_fini(json_out_fini) struct json_out j = { 0 };
+	int r = v1_exec_collect(c, w, x, &o, err);
+
+	if (r)
+		return r < 0 ? -1 : err_set(err, ERR_UNAVAILABLE, "client disconnected");
+	v1_exec_out(&j, &o);
+	json_out_object(&j, NULL);
+	return put_result(&j, x, &o, err) < 0 ? -1 : api_reply(c, 200, &j, err);
+}
+
+int threads_execute(struct api_call *c, struct err *err)
+{
+	auto_call(exec_close) struct exec_handle *x = NULL;
+	struct exec_request w = { 0 };
+	struct session_ref ref;
+	const char *id = "";
+	json_t *b;
+
+	if (api_body(c, NULL, &b, err) < 0 ||
+	    threads_text(b, "session_id", STORE_KEY, &id, err) < 0 ||
+	    threads_text(b, "command", STORE_COMMAND_MAX, &w.want.text, err) < 0 ||
+	    parse_seconds(b, &w.want.timeout_ms, err) < 0 || api_ref(c, id, &ref, err) < 0)
+		return -1;
+	if (v1_exec_start(c, &ref, &w, &x, err) < 0)
+		return is_refusal(err) ? reply_refused(c, w.want.text, err) : -1;
+	return reply_result(c, &w, x, err);
 }

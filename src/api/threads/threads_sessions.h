@@ -15,6 +15,4 @@ int threads_error(struct api_call *c, unsigned status, const char *detail, struc
 /* The same with an object that has an "error"; call api_reply(). */
 void threads_error_begin(struct json_out *j, const char *error);
 
-void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes);
-
 #endif

@@ -1,34 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/keys and /v1/users. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "api/core/auth.h"
 #include "api/core/internal.h"
 #include "api/v1/v1_routes.h"
-#include "service/service_admin.h"
 #include "admit/api_key.h"
 #include "project/project.h"
 #include "admit/quota.h"
 #include "session/session_api.h"
-
-/* Copies a field into a record; an absent one leaves it unchanged. */
-static int copy_field(const json_t *b, const char *name, char *ret, size_t size, struct err *err)
-{
-	const char *text = NULL;
-
-	if (api_str(b, name, &text, err) < 0)
-		return -1;
-	if (!text)
-		return 0;
-	if (!*text || strlen(text) >= size)
-		return err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", name, size - 1);
-	snprintf(ret, size, "%s", text);
-	return 0;
-}
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -41,10 +23,7 @@ static void put_key(struct json_out *j, const char *name, const struct store_key
 	json_out_text(j, "user", k->user);
 	json_out_text(j, "name", k->name);
 	json_out_i64(j, "created_at", k->created_at);
-	if (k->expires_at)
-		json_out_i64(j, "expires_at", k->expires_at);
-	else
-		json_out_null(j, "expires_at");
+	json_out_i64_if(j, "expires_at", k->expires_at, k->expires_at);
 	json_out_end(j);
 }
 
@@ -70,7 +49,7 @@ static int check_scopes(struct api_call *c, const struct store_key *k, struct er
 	char session[STORE_ID];
 	enum api_scope scope;
 	struct caller caller = { k->tenant, c->caller.actor };
-	struct store_session s = { 0 };
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 
 	if (check_tenant(c, k, err) < 0 || auth_scope(k->scopes, &scope, session, err) < 0)
 		return -1;
@@ -78,10 +57,7 @@ static int check_scopes(struct api_call *c, const struct store_key *k, struct er
 		return err_set(err, ERR_INVALID, "user: only allowed with scope \"session\"");
 	if (!*session)
 		return 0;
-	if (session_get(c->engine, &caller, &(struct session_ref){ .id = session }, &s, err) < 0)
-		return -1;
-	store_session_fini(&s);
-	return 0;
+	return session_get(c->engine, &caller, &(struct session_ref){ .id = session }, &s, err);
 }
 
 static int parse_key(struct api_call *c, struct store_key *k, struct err *err)
@@ -92,10 +68,10 @@ static int parse_key(struct api_call *c, struct store_key *k, struct err *err)
 	snprintf(k->tenant, sizeof(k->tenant), "%s", c->caller.tenant);
 	snprintf(k->scopes, sizeof(k->scopes), "session");
 	if (api_body(c, "tenant scope user name expires_at expires_in_ms", &b, err) < 0 ||
-	    copy_field(b, "tenant", k->tenant, sizeof(k->tenant), err) < 0 ||
-	    copy_field(b, "scope", k->scopes, sizeof(k->scopes), err) < 0 ||
-	    copy_field(b, "user", k->user, sizeof(k->user), err) < 0 ||
-	    copy_field(b, "name", k->name, sizeof(k->name), err) < 0 ||
+	    api_copy(b, "tenant", k->tenant, sizeof(k->tenant), err) < 0 ||
+	    api_copy(b, "scope", k->scopes, sizeof(k->scopes), err) < 0 ||
+	    api_copy(b, "user", k->user, sizeof(k->user), err) < 0 ||
+	    api_copy(b, "name", k->name, sizeof(k->name), err) < 0 ||
 	    api_int(b, "expires_at", clock_wall_ms(), INT64_MAX, &k->expires_at, err) < 0 ||
 	    api_int(b, "expires_in_ms", 1, INT64_MAX / 4, &in, err) < 0)
 		return -1;
@@ -127,7 +103,7 @@ int v1_create_key(struct api_call *c, struct err *err)
 int v1_list_keys(struct api_call *c, struct err *err)
 {
 	const char *tenant = http_query(c->rq, "tenant");
-	struct store_key_list l = { 0 };
+	auto_fini(store_key_list_fini) struct store_key_list l = { 0 };
 	struct store_page page;
 	struct json_out j;
 
@@ -142,7 +118,6 @@ int v1_list_keys(struct api_call *c, struct err *err)
 	for (size_t i = 0; i < l.count; i++)
 		put_key(&j, NULL, &l.items[i]);
 	api_list_end(&j, l.next);
-	store_key_list_fini(&l);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -260,16 +235,13 @@ static void put_user(struct api_call *c, struct json_out *j, const struct user_i
 		api_put_session(c, j, "session", &i->session);
 	else
 		json_out_null(j, "session");
-	if (i->user.created_at)
-		json_out_i64(j, "created_at", i->user.created_at);
-	else
-		json_out_null(j, "created_at");
+	json_out_i64_if(j, "created_at", i->user.created_at, i->user.created_at);
 	json_out_end(j);
 }
 
 int v1_get_user(struct api_call *c, struct err *err)
 {
-	struct user_info i = { 0 };
+	auto_fini(user_info_fini) struct user_info i = { 0 };
 	struct store_usage used;
 	struct store_quota q;
 	struct json_out j;
@@ -281,6 +253,5 @@ int v1_get_user(struct api_call *c, struct err *err)
 	api_object(&j);
 	put_user(c, &j, &i);
 	put_quota(&j, &q, &used);
-	user_info_fini(&i);
 	return api_reply(c, 200, &j, err);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/sessions/{id}/...: lists, archives and changes of directories. */
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
+#include "api/v1/v1_dirs.h"
+
 #include <string.h>
-#include <sys/stat.h>
 
 #include "api/core/pipe_stream.h"
 #include "api/core/glob.h"
 #include "api/core/sse.h"
-#include "api/v1/v1_files.h"
 #include "sandbox/files_stream.h"
 #include "engine/zstd_pipe.h"
 
@@ -32,17 +29,10 @@ struct listing {
 	bool more, no_memory;
 };
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static int add_entry(void *arg, const char *path, const struct agent_stat *st, const char *target)
 {
 	struct listing *l = arg;
-	const char *whole = strchr(l->glob ? l->glob : "", '/') ? path : base_name(path);
+	const char *whole = strchr(l->glob ? l->glob : "", '/') ? path : v1_base_name(path);
 	struct api_arena scratch = { 0 };
 	struct api_call call = { .arena = &scratch };
 
@@ -104,16 +94,15 @@ static const char zstd[] = "application/zstd";
 /* "tar", "tar.zst", or the default from the header. */
 static int parse_format(struct api_call *c, const char *header, bool *ret_packed, struct err *err)
 {
-	const char *format = http_query(c->rq, "format"), *type = http_header(c->rq, header);
+	const char *type = http_header(c->rq, header);
 
-	if (format && strcmp(format, "tar") != 0 && strcmp(format, "tar.zst") != 0)
-		return err_set(err, ERR_INVALID, "format: must be \"tar\" or \"tar.zst\"");
-	*ret_packed = format ? strcmp(format, "tar.zst") == 0 : type && strcasestr(type, zstd);
-	return 0;
+	*ret_packed = type && strcasestr(type, zstd);
+	return api_word("format", http_query(c->rq, "format"), "tar", "tar.zst", ret_packed, err);
 }
 
 struct tree {
 	struct engine *engine;
+	bool in, packed;
 	struct v1_open_path at;
 };
 
@@ -131,42 +120,33 @@ static int tar_in(void *arg, int fd, struct err *err)
 	return files_tar_in(t->at.sb, t->at.user, t->at.path, fd, 0, err);
 }
 
-static int packed_out(void *arg, int fd, struct err *err)
+static int packed(void *arg, int fd, struct err *err)
 {
 	const struct tree *t = arg;
 
-	return engine_zstd_pipe(t->engine, false, fd, tar_out, arg, err);
-}
-
-static int packed_in(void *arg, int fd, struct err *err)
-{
-	const struct tree *t = arg;
-
-	return engine_zstd_pipe(t->engine, true, fd, tar_in, arg, err);
+	return engine_zstd_pipe(t->engine, t->in, fd, t->in ? tar_in : tar_out, arg, err);
 }
 
 int v1_read_archive(struct api_call *c, struct err *err)
 {
 	struct tree t = { .engine = c->engine };
-	bool packed;
 
-	if (parse_format(c, "Accept", &packed, err) < 0 ||
+	if (parse_format(c, "Accept", &t.packed, err) < 0 ||
 	    v1_open_path(c, get_path(c), &t.at, err) < 0)
 		return -1;
 	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
-	return packed ? pipe_stream_out(c, zstd, packed_out, &t, err)
-		      : pipe_stream_out(c, "application/x-tar", tar_out, &t, err);
+	return pipe_stream_out(c, t.packed ? zstd : "application/x-tar",
+			       t.packed ? packed : tar_out, &t, err);
 }
 
 /* Creates the directory if missing. Not atomic: entries unpacked before a failure stay. */
 int v1_write_archive(struct api_call *c, struct err *err)
 {
-	struct tree t = { .engine = c->engine };
-	bool packed;
+	struct tree t = { .engine = c->engine, .in = true };
 
-	if (parse_format(c, "Content-Type", &packed, err) < 0 ||
+	if (parse_format(c, "Content-Type", &t.packed, err) < 0 ||
 	    v1_open_path(c, get_path(c), &t.at, err) < 0 ||
-	    pipe_stream_in(c, packed ? packed_in : tar_in, &t, err) < 0)
+	    pipe_stream_in(c, t.packed ? packed : tar_in, &t, err) < 0)
 		return -1;
 	http_reply(c->rq, 204, NULL, NULL, 0);
 	return 0;
@@ -174,7 +154,7 @@ int v1_write_archive(struct api_call *c, struct err *err)
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-static const char *change_name(enum agent_change_kind kind)
+static int send_change(struct api_call *c, const char *given, const struct files_change *ch)
 {
 	static const char *const names[] = {
 		[AGENT_CHANGE_READY] = "ready",	  [AGENT_CHANGE_CREATE] = "create",
@@ -182,12 +162,6 @@ static const char *change_name(enum agent_change_kind kind)
 		[AGENT_CHANGE_RENAME] = "rename", [AGENT_CHANGE_CHMOD] = "chmod",
 		[AGENT_CHANGE_LOST] = "lost",
 	};
-
-	return names[kind];
-}
-
-static int send_change(struct api_call *c, const char *given, const struct files_change *ch)
-{
 	struct api_arena scratch = { 0 };
 	struct api_call call = { .arena = &scratch };
 	const char *path = v1_join(&call, given, ch->path);
@@ -195,12 +169,10 @@ static int send_change(struct api_call *c, const char *given, const struct files
 	int r = -1;
 
 	if (path) {
-		json_out_init(&j, SSE_EVENT_MAX);
-		json_out_object(&j, NULL);
-		json_out_str(&j, "kind", change_name(ch->kind));
+		api_object(&j);
+		json_out_str(&j, "kind", names[ch->kind]);
 		api_put_path(&j, path);
 		json_out_bool(&j, "is_dir", ch->is_dir);
-		json_out_end(&j);
 		r = sse_send(c, 0, "change", &j);
 	}
 	arena_fini(&scratch);
@@ -212,11 +184,9 @@ static void send_end(struct api_call *c, const struct err *err)
 {
 	struct json_out j;
 
-	json_out_init(&j, SSE_EVENT_MAX);
-	json_out_object(&j, NULL);
+	api_object(&j);
 	json_out_str(&j, "code", api_error_code(err));
 	json_out_str(&j, "message", api_status(err) == 500 ? "the watch has ended" : err->msg);
-	json_out_end(&j);
 	(void)sse_send(c, 0, "end", &j);
 }
 

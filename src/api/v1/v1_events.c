@@ -8,7 +8,7 @@
 
 #include "api/core/internal.h"
 #include "api/core/sse.h"
-#include "api/v1/v1.h"
+#include "api/v1/v1_sessions.h"
 #include "service/service_admin.h"
 #include "engine/start_progress.h"
 
@@ -30,14 +30,11 @@ static void put_event(struct json_out *j, const struct store_event *e)
 	json_out_object(j, NULL);
 	json_out_i64(j, "id", e->id);
 	json_out_str(j, "kind", e->kind);
-	json_out_str(j, "session", *e->session ? e->session : NULL);
-	if (e->version)
-		json_out_i64(j, "version", e->version);
-	else
-		json_out_null(j, "version");
+	json_out_text(j, "session", e->session);
+	json_out_i64_if(j, "version", e->version, e->version);
 	json_out_i64(j, "at", e->cause.at);
 	api_put_cause(j, "cause", &e->cause);
-	json_out_raw(j, "data", e->data ? e->data : "{}", e->data ? strlen(e->data) : 2);
+	api_put_raw(j, "data", e->data, "{}");
 	json_out_end(j);
 }
 
@@ -62,26 +59,6 @@ static int parse_since(struct api_call *c, struct events *e, struct err *err)
 	if (errno || *end || *last < '0' || *last > '9')
 		return err_set(err, ERR_INVALID, "Last-Event-ID: not a valid event id");
 	return 0;
-}
-
-int v1_session_id(struct api_call *c, const char *name, const char **ret, struct err *err)
-{
-	auto_fini(store_session_fini) struct store_session s = { 0 };
-	struct store_tombstone t;
-	struct session_ref ref;
-
-	if (!*name)
-		return err_set(err, ERR_INVALID, "session: empty");
-	if (api_ref(c, name, &ref, err) < 0)
-		return -1;
-	if (!ref.id && session_get(c->engine, &c->caller, &ref, &s, err) == 0)
-		ref.id = arena_text(c->arena, s.id, strlen(s.id));
-	else if (!ref.id && session_tombstone(c->engine, &c->caller, &ref, &t, err) == 0)
-		ref.id = arena_text(c->arena, t.session, strlen(t.session));
-	else if (!ref.id)
-		return -1;
-	*ret = ref.id;
-	return ref.id ? 0 : err_sys(err, ENOMEM, "session");
 }
 
 /* Events have no user, so a user token must name one of its sessions. */
@@ -110,33 +87,27 @@ static bool is_visible(const struct api_call *c, const struct store_event *e)
 	return *e->session || c->scope >= API_TENANT;
 }
 
-static int send_event(struct api_call *c, const struct store_event *e)
-{
-	struct json_out j;
-
-	json_out_init(&j, SSE_EVENT_MAX);
-	put_event(&j, e);
-	return sse_send(c, e->id, e->kind, &j);
-}
-
 /* Number of events sent; -1: stop. */
 static int send_new_events(struct api_call *c, struct events *e)
 {
-	struct store_event_list l = { 0 };
+	auto_fini(store_event_list_fini) struct store_event_list l = { 0 };
 	struct err ignored;
-	int r = 0;
 
 	if (engine_events(c->engine, e->since, e->tenant, e->session, BATCH, &l, &ignored) < 0)
 		return ignored.code == ERR_UNAVAILABLE ? 0 : -1;
-	for (size_t i = 0; i < l.count && r >= 0; i++) {
-		if (is_visible(c, &l.items[i]) && send_event(c, &l.items[i]) < 0)
-			r = -1;
-		else
-			r++;
-		e->since = l.items[i].id;
+	for (size_t i = 0; i < l.count; i++) {
+		const struct store_event *v = &l.items[i];
+		struct json_out j;
+
+		e->since = v->id;
+		if (!is_visible(c, v))
+			continue;
+		api_out(&j);
+		put_event(&j, v);
+		if (sse_send(c, v->id, v->kind, &j) < 0)
+			return -1;
 	}
-	store_event_list_fini(&l);
-	return r;
+	return (int)l.count;
 }
 
 static int stream_events(struct api_call *c, struct events *e, struct err *err)
@@ -159,7 +130,7 @@ static int stream_events(struct api_call *c, struct events *e, struct err *err)
 
 int v1_list_events(struct api_call *c, struct err *err)
 {
-	struct store_event_list l = { 0 };
+	auto_fini(store_event_list_fini) struct store_event_list l = { 0 };
 	int64_t limit = 100;
 	struct json_out j;
 	struct events e;
@@ -171,28 +142,17 @@ int v1_list_events(struct api_call *c, struct err *err)
 		return stream_events(c, &e, err);
 	if (engine_events(c->engine, e.since, e.tenant, e.session, (unsigned)limit, &l, err) < 0)
 		return -1;
-	api_object(&j);
-	json_out_array(&j, "events");
+	api_list(&j, "events");
 	for (size_t i = 0; i < l.count; i++)
 		if (is_visible(c, &l.items[i]))
 			put_event(&j, &l.items[i]);
 	json_out_end(&j);
 	/* always present: later events follow it */
 	json_out_i64(&j, "next", l.count ? l.items[l.count - 1].id : e.since);
-	store_event_list_fini(&l);
 	return api_reply(c, 200, &j, err);
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
-
-static int send_progress(struct api_call *c, const struct progress_state *p)
-{
-	struct json_out j;
-
-	json_out_init(&j, SSE_EVENT_MAX);
-	sse_put_progress(&j, p);
-	return sse_send(c, 0, "progress", &j);
-}
 
 static bool is_same(const struct progress_state *a, const struct progress_state *b)
 {
@@ -215,7 +175,7 @@ static int stream_progress(struct api_call *c, const char *session)
 			continue;
 		last = now;
 		silent_ms = 0;
-		if (send_progress(c, &now) < 0 || now.status == PROGRESS_READY ||
+		if (sse_send_progress(c, &now) < 0 || now.status == PROGRESS_READY ||
 		    (session && now.status == PROGRESS_ERROR))
 			return 0;
 	} while (pause_stream(c, &silent_ms));
@@ -244,10 +204,6 @@ int v1_get_progress(struct api_call *c, struct err *err)
 int v1_get_session_progress(struct api_call *c, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
-	struct session_ref ref;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_get(c->engine, &c->caller, &ref, &s, err) < 0)
-		return -1;
-	return reply_progress(c, s.id, err);
+	return api_session(c, &s, err) < 0 ? -1 : reply_progress(c, s.id, err);
 }

@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts a command and waits for it, runs it in the background, or streams its output. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/core/internal.h"
-#include "api/v1/v1_exec.h"
-#include "base/array.h"
+#include "api/v1/v1_exec_stream.h"
 #include "base/clock.h"
-#include "sandbox/guest_exec_sync.h"
+#include "session/session_api.h"
 
 enum {
 	TIMEOUT_MS = 30000,
 	LOOK_MS = 1000, /* interval of checks for a disconnect */
-	SIZE_MAX_PTY = 65535,
 	FEED_MAX_US = 60 * 1000 * 1000,
 	OUTPUT_MOST = 64 << 20,
 	ANSWER_MOST = 8 << 20, /* per stream and response; the rest is read by offset */
 	STATUS_GONE = 499, /* status for the log, by convention */
 };
-
-DEFINE_AUTO(struct guest_exec_output *, guest_exec_output_fini);
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -29,16 +24,9 @@ static const char exec_fields[] =
 	"command argv cwd env stdin stdin_open timeout_ms background pty user idempotency_key "
 	"max_output_bytes encoding";
 
-static json_t *has_member(const json_t *o, const char *name)
-{
-	json_t *v = json_object_get(o, name);
-
-	return json_is_null(v) ? NULL : v;
-}
-
 static int parse_argv(struct api_call *c, const json_t *b, const char *const **ret, struct err *err)
 {
-	const json_t *v = has_member(b, "argv");
+	const json_t *v = api_member(b, "argv");
 	const char **argv;
 	size_t n;
 
@@ -62,7 +50,7 @@ static int parse_argv(struct api_call *c, const json_t *b, const char *const **r
 /* {"NAME": "value"} */
 static int parse_env(struct api_call *c, const json_t *b, const char *const **ret, struct err *err)
 {
-	json_t *v = has_member(b, "env"), *value;
+	json_t *v = api_member(b, "env"), *value;
 	const char **env, *name;
 	size_t n = 0;
 
@@ -74,13 +62,11 @@ static int parse_env(struct api_call *c, const json_t *b, const char *const **re
 	if (!env)
 		return err_sys(err, ENOMEM, "env");
 	json_object_foreach (v, name, value) {
-		char *pair = NULL;
+		char *pair;
 
-		if (!json_is_string(value) || !*name || strchr(name, '='))
-			return err_set(err, ERR_INVALID, "env.%.60s: invalid name, or not a string",
-				       name);
-		if (asprintf(&pair, "%s=%s", name, json_string_value(value)) < 0 ||
-		    !arena_keep(c->arena, pair, free))
+		if (api_take_env(name, value, &pair, err) < 0)
+			return -1;
+		if (!arena_keep(c->arena, pair, free))
 			return err_sys(err, ENOMEM, "env");
 		env[n++] = pair;
 	}
@@ -90,7 +76,7 @@ static int parse_env(struct api_call *c, const json_t *b, const char *const **re
 
 static int parse_pty(const json_t *b, struct exec_opts *w, struct err *err)
 {
-	json_t *v = has_member(b, "pty");
+	json_t *v = api_member(b, "pty");
 	int64_t rows = 24, cols = 80;
 	const char *name;
 	json_t *ignored;
@@ -103,20 +89,12 @@ static int parse_pty(const json_t *b, struct exec_opts *w, struct err *err)
 		if (strcmp(name, "rows") != 0 && strcmp(name, "cols") != 0)
 			return err_set(err, ERR_INVALID,
 				       "pty: unknown field \"%.64s\"; use rows and cols", name);
-	if (api_int(v, "rows", 1, SIZE_MAX_PTY, &rows, err) < 0 ||
-	    api_int(v, "cols", 1, SIZE_MAX_PTY, &cols, err) < 0)
+	if (api_int(v, "rows", 1, V1_SIDE_MAX, &rows, err) < 0 ||
+	    api_int(v, "cols", 1, V1_SIDE_MAX, &cols, err) < 0)
 		return err_ctx(err, "pty");
 	w->pty = true;
 	w->rows = (uint32_t)rows;
 	w->cols = (uint32_t)cols;
-	return 0;
-}
-
-int v1_take_encoding(const char *name, bool *ret, struct err *err)
-{
-	if (name && strcmp(name, "base64") != 0 && strcmp(name, "utf-8") != 0)
-		return err_set(err, ERR_INVALID, "encoding: must be \"utf-8\" or \"base64\"");
-	*ret = name && strcmp(name, "base64") == 0;
 	return 0;
 }
 
@@ -141,7 +119,6 @@ static int parse_request(struct api_call *c, const json_t *b, struct exec_reques
 			 struct err *err)
 {
 	int64_t timeout = TIMEOUT_MS, most = 0;
-	const char *encoding = NULL;
 	struct exec_opts *to = &w->want;
 
 	if (api_str(b, "command", &to->text, err) < 0 || parse_argv(c, b, &to->argv, err) < 0 ||
@@ -151,8 +128,7 @@ static int parse_request(struct api_call *c, const json_t *b, struct exec_reques
 	    parse_input(b, w, err) < 0 || api_str(b, "user", &to->user, err) < 0 ||
 	    api_str(b, "idempotency_key", &to->idempotency_key, err) < 0 ||
 	    api_int(b, "max_output_bytes", 1, OUTPUT_MOST, &most, err) < 0 ||
-	    api_str(b, "encoding", &encoding, err) < 0 ||
-	    v1_take_encoding(encoding, &w->base64, err) < 0)
+	    api_choice(b, "encoding", "utf-8", "base64", &w->base64, err) < 0)
 		return -1;
 	to->timeout_ms = (uint32_t)timeout;
 	to->output_bytes = (uint64_t)most;
@@ -179,7 +155,7 @@ int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_
 		  struct err *err)
 {
 	const struct guest_exec_result *r = &o->result;
-	struct store_exec rec;
+	auto_fini(store_exec_fini) struct store_exec rec = { 0 };
 
 	if (exec_get_info(x, &rec, err) < 0)
 		return -1;
@@ -198,7 +174,6 @@ int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_
 	json_out_u64(j, "cpu_ms", r->cpu_us / 1000);
 	json_out_u64(j, "max_rss_bytes", r->max_rss_bytes);
 	json_out_end(j);
-	store_exec_fini(&rec);
 	return 0;
 }
 
@@ -215,16 +190,14 @@ static int log_disconnect(struct api_call *c, struct exec_handle *x, struct err 
 {
 	struct json_out j;
 
-	api_out(&j);
-	http_error_begin(&j, "CALLER_GONE", "client disconnected; the command keeps running",
-			 false);
+	api_error_begin(&j, "CALLER_GONE", "client disconnected; the command keeps running");
 	json_out_str(&j, "exec_id", exec_get_id(x));
 	return api_reply(c, STATUS_GONE, &j, err);
 }
 
-/* Sets *ret_gone if the client disconnects. The command keeps running. */
+/* 1: the client disconnected. The command keeps running. */
 static int wait_for(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
-		    bool *ret_gone, struct err *err)
+		    struct err *err)
 {
 	exec_set_cancel(x, v1_is_ending, c->rq);
 	if (w->input && exec_feed_stdin(x, w->input, strlen(w->input), !w->keep_open, err) < 0)
@@ -232,10 +205,8 @@ static int wait_for(struct api_call *c, const struct exec_request *w, struct exe
 	while (exec_wait(x, LOOK_MS, err) < 0) {
 		if (err->code != ERR_TIMEOUT)
 			return -1;
-		if (http_is_gone(c->rq)) {
-			*ret_gone = true;
-			return 0;
-		}
+		if (http_is_gone(c->rq))
+			return 1;
 	}
 	return 0;
 }
@@ -251,18 +222,16 @@ static void truncate_output(struct guest_exec_output *o, char *bytes, size_t *le
 }
 
 int v1_exec_collect(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
-		    struct guest_exec_output *ret, bool *ret_gone, struct err *err)
+		    struct guest_exec_output *ret, struct err *err)
 {
 	int64_t began_us = clock_mono_us();
+	int r = wait_for(c, w, x, err);
 
-	*ret_gone = false;
-	if (wait_for(c, w, x, ret_gone, err) < 0)
-		return -1;
-	if (*ret_gone)
-		return 0;
+	if (r)
+		return r;
 	if (exec_finish(x, NULL, 0, ret, err) < 0)
 		return -1;
-	api_observe(c->api, API_TIME_EXEC, (uint64_t)(clock_mono_us() - began_us));
+	histogram_add(&c->api->exec, (uint64_t)(clock_mono_us() - began_us));
 	truncate_output(ret, ret->out, &ret->out_len);
 	truncate_output(ret, ret->err, &ret->err_len);
 	return 0;
@@ -277,35 +246,17 @@ void v1_exec_out(struct json_out *j, const struct guest_exec_output *o)
 static int reply_result(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
 			struct err *err)
 {
-	struct guest_exec_output o = { 0 };
-	auto_call(guest_exec_output_fini) struct guest_exec_output *guard __attribute__((unused)) =
-		&o;
-	bool gone;
-	struct json_out j;
+	auto_fini(guest_exec_output_fini) struct guest_exec_output o = { 0 };
+	auto_fini(json_out_fini) struct json_out j = { 0 };
+	int r = v1_exec_collect(c, w, x, &o, err);
 
-	if (v1_exec_collect(c, w, x, &o, &gone, err) < 0)
-		return -1;
-	if (gone)
-		return log_disconnect(c, x, err);
+	if (r)
+		return r < 0 ? -1 : log_disconnect(c, x, err);
 	v1_exec_out(&j, &o);
 	json_out_object(&j, NULL);
 	v1_put_output(&j, "stdout", o.out, o.out_len, w->base64);
 	v1_put_output(&j, "stderr", o.err, o.err_len, w->base64);
-	if (v1_put_result(&j, x, &o, err) < 0) {
-		json_out_fini(&j);
-		return -1;
-	}
-	return api_reply(c, 200, &j, err);
-}
-
-static const char *state_name(uint8_t state)
-{
-	static const char *const names[] = { [EXEC_RUNNING] = "running",
-					     [EXEC_EXITED] = "exited",
-					     [EXEC_KILLED] = "killed",
-					     [EXEC_LOST] = "lost" };
-
-	return names[state < ARRAY_LEN(names) ? state : EXEC_LOST];
+	return v1_put_result(&j, x, &o, err) < 0 ? -1 : api_reply(c, 200, &j, err);
 }
 
 /* Writes the input of a background command. This thread blocks until the command has read it. */
@@ -334,7 +285,7 @@ static int reply_background(struct api_call *c, const struct exec_request *w, st
 		return -1;
 	api_object(&j);
 	json_out_str(&j, "exec_id", rec.id);
-	json_out_str(&j, "state", state_name(rec.state));
+	json_out_str(&j, "state", api_exec_state(rec.state));
 	json_out_end(&j);
 	if (api_reply(c, 202, &j, err) < 0)
 		return -1;
@@ -359,6 +310,21 @@ int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struc
 	}
 	if (outcome != SESSION_REUSED)
 		http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(outcome));
+	return 0;
+}
+
+int v1_open_exec(struct api_call *c, const char *id, struct exec_handle **ret, struct err *err)
+{
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	auto_fini(store_exec_fini) struct store_exec rec = { 0 };
+	auto_call(exec_close) struct exec_handle *x = NULL;
+
+	if (api_session(c, &s, err) < 0 || exec_open(c->engine, &c->caller, id, &x, err) < 0 ||
+	    exec_get_info(x, &rec, err) < 0)
+		return -1;
+	if (strcmp(rec.session, s.id) != 0)
+		return err_set(err, ERR_NOT_FOUND, "no command %s", exec_get_id(x));
+	*ret = steal_ptr(&x);
 	return 0;
 }
 

@@ -8,6 +8,8 @@
 #include "machine/exec.h"
 #include "sandbox/guest_exec_sync.h"
 
+enum { V1_SIDE_MAX = 65535 }; /* rows and columns of a terminal */
+
 /* Parsed body of an exec request. Its memory belongs to the call. */
 struct exec_request {
 	struct exec_opts want;
@@ -20,32 +22,21 @@ struct exec_request {
 int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struct exec_request *w,
 		  struct exec_handle **ret, struct err *err);
 /* Writes its input and waits. *ret is the end of its output, as much as a response can have; call
- * guest_exec_output_fini(). *ret_gone: the client disconnected; the command keeps running. */
+ * guest_exec_output_fini(). 1: the client disconnected; the command keeps running. */
 int v1_exec_collect(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
-		    struct guest_exec_output *ret, bool *ret_gone, struct err *err);
+		    struct guest_exec_output *ret, struct err *err);
 void v1_exec_out(struct json_out *j,
 		 const struct guest_exec_output *o); /* a JSON writer that is large enough */
 /* Writes output as a member of an object. */
 void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_t len, bool base64);
-/* Length of the longest prefix that does not end within a character. */
-size_t v1_whole(const char *bytes, size_t len);
 /* Writes the result of a command, without its output, into the current object. */
 int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_exec_output *o,
 		  struct err *err);
-int v1_take_encoding(const char *name, bool *ret, struct err *err);
 /* For exec_set_cancel(): unread input must not delay a shutdown. */
 bool v1_is_ending(void *rq);
 /* Returns 409 instead of resuming. */
 bool v1_no_resume(struct api_call *c);
 /* Finds a command of the session in the path. */
 int v1_open_exec(struct api_call *c, const char *id, struct exec_handle **ret, struct err *err);
-
-enum v1_stream { V1_NO_STREAM, V1_SSE, V1_NDJSON };
-enum v1_stream v1_stream_is_requested(const struct api_call *c);
-/* Parses the start offsets, before anything is started. */
-int v1_stream_offset(struct api_call *c, int64_t has[2], struct err *err);
-/* Streams the command until it ends or the client disconnects; takes over x. */
-int v1_exec_stream(struct api_call *c, const struct exec_request *w, enum v1_stream how,
-		   const int64_t has[2], struct exec_handle *x, struct err *err);
 
 #endif

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams the output of a command. A full log waits for the reader, so a slow client slows the
+/* A full log waits for the reader, so a slow client slows the
  * command and loses nothing; after a disconnect the log no longer waits. */
+#include "api/v1/v1_exec_stream.h"
+
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "api/core/internal.h"
-#include "api/v1/v1_exec.h"
-#include "sandbox/guest_exec_sync.h"
+#include "api/core/sse.h"
 
 enum { LOOK_MS = 500, BEAT_US = 15000000, PIECE = 64 << 10, FRAME_MAX = 512 << 10 };
-
-DEFINE_AUTO(struct guest_exec_output *, guest_exec_output_fini);
 
 struct flow {
 	struct api_call *c;
@@ -52,12 +49,6 @@ size_t v1_whole(const char *bytes, size_t len)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static int send_text(struct flow *f, const char *text, size_t len)
-{
-	f->last_us = clock_mono_us();
-	return http_stream_write(f->c->rq, text, len);
-}
-
 /* Begins an object. NDJSON has the event's name as its first member, "event". */
 static void frame_begin(const struct flow *f, struct json_out *j, const char *event)
 {
@@ -70,23 +61,13 @@ static void frame_begin(const struct flow *f, struct json_out *j, const char *ev
 static int frame_send(struct flow *f, struct json_out *j, const char *event)
 {
 	auto_free char *text = NULL;
-	char name[32];
 	size_t len;
-	int n;
 
-	json_out_end(j);
-	text = json_out_take(j, &len);
-	if (!text) {
-		json_out_fini(j);
-		return -1;
-	}
-	text[len] = '\n'; /* replaces the NUL */
-	if (f->how == V1_NDJSON)
-		return send_text(f, text, len + 1);
-	n = snprintf(name, sizeof(name), "event: %s\ndata: ", event);
-	return send_text(f, name, (size_t)n) < 0 || send_text(f, text, len + 1) < 0
-		       ? -1
-		       : send_text(f, "\n", 1);
+	f->last_us = clock_mono_us();
+	if (f->how == V1_SSE)
+		return sse_send(f->c, 0, event, j);
+	text = api_line(j, &len);
+	return text ? http_stream_write(f->c->rq, text, len) : -1;
 }
 
 static int send_started(struct flow *f)
@@ -100,19 +81,17 @@ static int send_started(struct flow *f)
 
 static int send_beat(struct flow *f)
 {
-	static const char line[] = "{\"event\":\"beat\"}\n", comment[] = ": beat\n\n";
+	const char *text = f->how == V1_NDJSON ? "{\"event\":\"beat\"}\n" : ": beat\n\n";
 
-	return f->how == V1_NDJSON ? send_text(f, line, sizeof(line) - 1)
-				   : send_text(f, comment, sizeof(comment) - 1);
+	f->last_us = clock_mono_us();
+	return http_stream_write(f->c->rq, text, strlen(text));
 }
 
 static int send_exit(struct flow *f)
 {
-	struct guest_exec_output o = { 0 };
-	auto_call(guest_exec_output_fini) struct guest_exec_output *guard __attribute__((unused)) =
-		&o;
+	auto_fini(guest_exec_output_fini) struct guest_exec_output o = { 0 };
+	auto_fini(json_out_fini) struct json_out j = { 0 };
 	struct err ignored;
-	struct json_out j;
 
 	if (exec_finish(f->x, NULL, 0, &o, &ignored) < 0)
 		return -1;
@@ -121,11 +100,7 @@ static int send_exit(struct flow *f)
 	if (f->gap)
 		o.result.hits |= AGENT_HIT_OUTPUT;
 	frame_begin(f, &j, "exit");
-	if (v1_put_result(&j, f->x, &o, &ignored) < 0) {
-		json_out_fini(&j);
-		return -1;
-	}
-	return frame_send(f, &j, "exit");
+	return v1_put_result(&j, f->x, &o, &ignored) < 0 ? -1 : frame_send(f, &j, "exit");
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */
@@ -288,24 +263,20 @@ int v1_exec_stream(struct api_call *c, const struct exec_request *w, enum v1_str
 	};
 	struct feeder feeder = { .request = w };
 	struct flow *f = arena_alloc(c->arena, sizeof(*f));
-	int r = -1;
+	int r;
 
-	if (f) {
-		f->c = c;
-		f->request = w;
-		f->how = how;
-		f->x = x;
-		set_position(f, has);
-	} else {
-		err_sys(err, ENOMEM, "stream");
+	if (!f) {
+		exec_close(x);
+		return err_sys(err, ENOMEM, "stream");
 	}
-	if (f && feeder_start(&feeder, c, exec_get_id(x), err) == 0) {
-		http_set_header(c->rq, "Cache-Control", "no-store");
-		http_set_header(c->rq, "X-Accel-Buffering", "no");
-		r = 0;
-		if (http_stream_begin(c->rq, 200, types[how]) == 0)
-			flow_run(f);
-	}
+	f->c = c;
+	f->request = w;
+	f->how = how;
+	f->x = x;
+	set_position(f, has);
+	r = feeder_start(&feeder, c, exec_get_id(x), err);
+	if (r == 0 && sse_begin_as(c, types[how]) == 0)
+		flow_run(f);
 	exec_close(x); /* before joining the feeder, which may wait for the log */
 	feeder_end(&feeder);
 	return r;

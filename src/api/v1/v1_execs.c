@@ -2,20 +2,17 @@
 /* Existing commands: query, output, input, signals. */
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "api/core/internal.h"
-#include "api/v1/v1_exec.h"
-#include "session/session_api.h"
+#include "api/v1/v1_exec_stream.h"
 
 enum {
 	PIECE = 1 << 20, /* per stream and response */
 	WAIT_MAX_MS = 60000,
 	LOOK_MS = 1000, /* interval of checks for a disconnect */
 	KILL_WAIT_MS = 5000,
-	SIDE_MAX = 65535,
 	INPUT_PIECE = 64 << 10,
 };
 
@@ -23,7 +20,7 @@ enum {
 
 int v1_list_execs(struct api_call *c, struct err *err)
 {
-	struct store_exec_list l = { 0 };
+	auto_fini(store_exec_list_fini) struct store_exec_list l = { 0 };
 	struct session_ref ref;
 	struct store_page page;
 	struct json_out j;
@@ -35,34 +32,7 @@ int v1_list_execs(struct api_call *c, struct err *err)
 	for (size_t i = 0; i < l.count; i++)
 		api_put_exec(&j, NULL, &l.items[i]);
 	api_list_end(&j, l.next);
-	store_exec_list_fini(&l);
 	return api_reply(c, 200, &j, err);
-}
-
-static int check_session(struct exec_handle *x, const char *session, struct err *err)
-{
-	struct store_exec rec;
-	bool same;
-
-	if (exec_get_info(x, &rec, err) < 0)
-		return -1;
-	same = strcmp(rec.session, session) == 0;
-	store_exec_fini(&rec);
-	return same ? 0 : err_set(err, ERR_NOT_FOUND, "no command %s", exec_get_id(x));
-}
-
-int v1_open_exec(struct api_call *c, const char *id, struct exec_handle **ret, struct err *err)
-{
-	auto_fini(store_session_fini) struct store_session s = { 0 };
-	auto_call(exec_close) struct exec_handle *x = NULL;
-	struct session_ref ref;
-
-	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_get(c->engine, &c->caller, &ref, &s, err) < 0 ||
-	    exec_open(c->engine, &c->caller, id, &x, err) < 0 || check_session(x, s.id, err) < 0)
-		return -1;
-	*ret = steal_ptr(&x);
-	return 0;
 }
 
 static int open_exec(struct api_call *c, struct exec_handle **ret, struct err *err)
@@ -72,14 +42,13 @@ static int open_exec(struct api_call *c, struct exec_handle **ret, struct err *e
 
 static int reply_exec(struct api_call *c, struct exec_handle *x, struct err *err)
 {
-	struct store_exec rec;
+	auto_fini(store_exec_fini) struct store_exec rec = { 0 };
 	struct json_out j;
 
 	if (exec_get_info(x, &rec, err) < 0)
 		return -1;
 	api_object(&j);
 	api_put_exec(&j, "exec", &rec);
-	store_exec_fini(&rec);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -149,8 +118,7 @@ static int reply_gone(struct api_call *c, struct exec_handle *x, const struct er
 
 	exec_output_range(x, GUEST_EXEC_OUT, &out, &end);
 	exec_output_range(x, GUEST_EXEC_ERR, &error, &end);
-	api_out(&j);
-	http_error_begin(&j, "OUTPUT_GONE", why->msg, false);
+	api_error_begin(&j, "OUTPUT_GONE", why->msg);
 	json_out_u64(&j, "stdout_offset", out);
 	json_out_u64(&j, "stderr_offset", error);
 	return api_reply(c, api_status(why), &j, err);
@@ -174,22 +142,22 @@ int v1_read_exec_output(struct api_call *c, struct err *err)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct part p[2] = { { .stream = GUEST_EXEC_OUT }, { .stream = GUEST_EXEC_ERR } };
-	int64_t out = 0, error = 0, wait_ms = 0;
-	bool base64, done;
+	int64_t at[2], wait_ms = 0;
+	bool base64 = false, done;
 	struct err why;
 
-	if (api_query_int(c, "stdout_offset", 0, INT64_MAX, &out, err) < 0 ||
-	    api_query_int(c, "stderr_offset", 0, INT64_MAX, &error, err) < 0 ||
+	if (v1_stream_offset(c, at, err) < 0 ||
 	    api_query_int(c, "wait_ms", 0, WAIT_MAX_MS, &wait_ms, err) < 0 ||
-	    v1_take_encoding(http_query(c->rq, "encoding"), &base64, err) < 0 ||
+	    api_word("encoding", http_query(c->rq, "encoding"), "utf-8", "base64", &base64, err) <
+		    0 ||
 	    open_exec(c, &x, err) < 0)
 		return -1;
-	p[0].at = (uint64_t)out;
-	p[1].at = (uint64_t)error;
-	p[0].buf = arena_alloc(c->arena, PIECE);
-	p[1].buf = arena_alloc(c->arena, PIECE);
-	if (!p[0].buf || !p[1].buf)
-		return err_sys(err, ENOMEM, "output");
+	for (size_t i = 0; i < 2; i++) {
+		p[i].at = (uint64_t)at[i];
+		p[i].buf = arena_alloc(c->arena, PIECE);
+		if (!p[i].buf)
+			return err_sys(err, ENOMEM, "output");
+	}
 	if (read_parts(c, x, p, base64, wait_ms, &done, &why) == 0)
 		return reply_parts(c, p, base64, done, err);
 	if (why.code == ERR_LIMIT && why.sys == ERANGE)
@@ -284,8 +252,8 @@ int v1_resize_exec(struct api_call *c, struct err *err)
 	json_t *b;
 
 	if (api_body(c, "rows cols", &b, err) < 0 ||
-	    api_int(b, "rows", 1, SIDE_MAX, &rows, err) < 0 ||
-	    api_int(b, "cols", 1, SIDE_MAX, &cols, err) < 0)
+	    api_int(b, "rows", 1, V1_SIDE_MAX, &rows, err) < 0 ||
+	    api_int(b, "cols", 1, V1_SIDE_MAX, &cols, err) < 0)
 		return -1;
 	if (!rows || !cols)
 		return err_set(err, ERR_INVALID, "%s: missing", rows ? "cols" : "rows");

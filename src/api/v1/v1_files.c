@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 
 #include "api/core/glob.h"
+#include "api/v1/v1_dirs.h"
+#include "api/v1/v1_exec.h"
+#include "base/file_io.h"
 #include "exec/side_conn.h"
 #include "sandbox/files_stream.h"
 
@@ -41,9 +44,7 @@ static int v1_resolve(const struct v1_open_path *a, const char *given, char ret[
 
 int v1_open_path(struct api_call *c, const char *given, struct v1_open_path *ret, struct err *err)
 {
-	bool resume = !http_query(c->rq, "resume") || api_query_flag(c, "resume");
-
-	return v1_open_session_path(c, c->params[0], given, resume, ret, err);
+	return v1_open_session_path(c, c->params[0], given, !v1_no_resume(c), ret, err);
 }
 
 int v1_open_session_path(struct api_call *c, const char *id, const char *given, bool resume,
@@ -82,6 +83,18 @@ const char *v1_join(struct api_call *c, const char *dir, const char *path)
 	return text;
 }
 
+const char *v1_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+bool v1_is_gone(void *rq)
+{
+	return http_is_gone(rq);
+}
+
 /* ---- metadata -------------------------------------------------------------------------------- */
 
 static const char *type_name(uint32_t mode)
@@ -104,16 +117,14 @@ static const char *type_name(uint32_t mode)
 void v1_put_entry(struct json_out *j, const char *key, const char *path,
 		  const struct agent_stat *st, const char *target)
 {
-	const char *slash = strrchr(path, '/');
-	char mode[8];
+	const char *name = v1_base_name(path);
 
-	snprintf(mode, sizeof(mode), "%04o", st->mode & 07777);
 	json_out_object(j, key);
-	json_out_str(j, "name", slash && slash[1] ? slash + 1 : path);
+	json_out_str(j, "name", *name ? name : path);
 	api_put_path(j, path);
 	json_out_str(j, "type", type_name(st->mode));
 	json_out_u64(j, "size", st->size);
-	json_out_str(j, "mode", mode);
+	api_put_mode(j, "mode", st->mode);
 	json_out_u64(j, "uid", st->uid);
 	json_out_u64(j, "gid", st->gid);
 	json_out_i64(j, "mtime_ms", st->mtime_ns / 1000000);
@@ -155,8 +166,7 @@ static int reply_error(struct api_call *c, unsigned status, const char *code, co
 {
 	struct json_out j;
 
-	api_out(&j);
-	http_error_begin(&j, code, message, false);
+	api_error_begin(&j, code, message);
 	return api_reply(c, status, &j, err);
 }
 
@@ -277,40 +287,29 @@ static int parse_mode(struct api_call *c, mode_t *ret, struct err *err)
 	return 0;
 }
 
-/* The maximum file size of the session. lodged writes for it, but without the guest's rlimit. 0:
- * unlimited. */
-static uint64_t get_file_limit(const struct template *t)
+/* lodged writes for the session, but without the guest's rlimit. */
+static int check_size(const struct v1_open_path *a, uint64_t size, struct err *err)
 {
-	return template_limit_of(t, "file_bytes");
+	uint64_t max = template_limit_of(a->spec, "file_bytes");
+
+	if (!max || size <= max)
+		return 0;
+	return api_fail(err, ERR_LIMIT, EMSGSIZE,
+			"%.160s: larger than %llu bytes (limit: file_bytes)", a->given,
+			(unsigned long long)max);
 }
 
-static int write_all(int fd, const char *at, size_t len, const char *path, struct err *err)
+static int write_piece(const struct v1_open_path *a, int fd, const char *bytes, ssize_t len,
+		       struct err *err)
 {
-	while (len) {
-		ssize_t n = write(fd, at, len);
+	int r = file_write_all(fd, bytes, (size_t)len);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(err, errno, "%.160s", path);
-		at += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-static int too_large(const struct v1_open_path *a, uint64_t max, struct err *err)
-{
-	err_set(err, ERR_LIMIT, "%.160s: larger than %llu bytes (limit: file_bytes)", a->given,
-		(unsigned long long)max);
-	err->sys = EMSGSIZE;
-	return -1;
+	return r < 0 ? err_sys(err, -r, "%.160s", a->given) : 0;
 }
 
 static int write_body(struct api_call *c, const struct v1_open_path *a, int fd, uint64_t has,
 		      struct err *err)
 {
-	uint64_t max = get_file_limit(a->spec);
 	char *buf = arena_alloc(c->arena, PIECE);
 	ssize_t n;
 
@@ -318,9 +317,7 @@ static int write_body(struct api_call *c, const struct v1_open_path *a, int fd, 
 		return err_sys(err, ENOMEM, "%.160s", a->given);
 	while ((n = http_body_read(c->rq, buf, PIECE, err)) > 0) {
 		has += (uint64_t)n;
-		if (max && has > max)
-			return too_large(a, max, err);
-		if (write_all(fd, buf, (size_t)n, a->given, err) < 0)
+		if (check_size(a, has, err) < 0 || write_piece(a, fd, buf, n, err) < 0)
 			return -1;
 	}
 	return n < 0 ? -1 : 0;
@@ -373,26 +370,21 @@ static int append(struct api_call *c, const struct put *p, struct err *err)
 /* Commits a temporary file after a last check of the conditions. */
 static int append_file(struct api_call *c, const struct put *p, int from, struct err *err)
 {
-	uint64_t max = get_file_limit(p->at.spec);
 	char *buf = arena_alloc(c->arena, PIECE);
 	auto_close int fd = -1;
 	struct stat st, add;
-	off_t at = 0;
 	ssize_t n;
 
 	if (!buf)
 		return err_sys(err, ENOMEM, "%.160s", p->at.given);
 	if (fstat(from, &add) < 0)
 		return err_sys(err, errno, "%.160s", p->at.given);
-	if (open_for_append(p, &fd, &st, err) < 0)
+	if (open_for_append(p, &fd, &st, err) < 0 ||
+	    check_size(&p->at, (uint64_t)st.st_size + (uint64_t)add.st_size, err) < 0)
 		return -1;
-	if (max && (uint64_t)st.st_size + (uint64_t)add.st_size > max)
-		return too_large(&p->at, max, err);
-	while ((n = pread(from, buf, PIECE, at)) > 0) {
-		if (write_all(fd, buf, (size_t)n, p->at.given, err) < 0)
+	for (off_t at = 0; (n = pread(from, buf, PIECE, at)) > 0; at += n)
+		if (write_piece(&p->at, fd, buf, n, err) < 0)
 			return -1;
-		at += n;
-	}
 	return n < 0 ? err_sys(err, errno, "%.160s", p->at.given) : 0;
 }
 
@@ -427,19 +419,11 @@ static int put_atomically(struct api_call *c, struct put *p, struct err *err)
 	return r;
 }
 
-/* Rejects a body that is announced as too large before it is sent. */
-static bool is_announced_too_large(struct api_call *c, const struct v1_open_path *a)
-{
-	uint64_t max = get_file_limit(a->spec);
-	int64_t whole = http_body_length(c->rq);
-
-	return max && whole > 0 && (uint64_t)whole > max;
-}
-
 /* Checks conditions before the body is read, and again afterwards. */
 int v1_write_file(struct api_call *c, struct err *err)
 {
 	const char *none = http_header(c->rq, "If-None-Match");
+	int64_t announced = http_body_length(c->rq);
 	struct put p = { .flags = api_query_flag(c, "mkdir") ? AGENT_PARENTS : 0,
 			 .adds = api_query_flag(c, "append") };
 
@@ -450,8 +434,8 @@ int v1_write_file(struct api_call *c, struct err *err)
 		return -1;
 	if (check_conditions(c, *p.was ? p.was : NULL, false))
 		return reply_condition(c, err);
-	if (is_announced_too_large(c, &p.at))
-		return too_large(&p.at, get_file_limit(p.at.spec), err);
+	if (announced > 0 && check_size(&p.at, (uint64_t)announced, err) < 0)
+		return -1;
 	if (none && strcmp(none, "*") == 0)
 		p.flags |= p.adds ? AGENT_EXCL : AGENT_NOREPLACE;
 	if (p.adds && !none && !http_header(c->rq, "If-Match"))
@@ -460,11 +444,6 @@ int v1_write_file(struct api_call *c, struct err *err)
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
-
-static bool is_gone(void *rq)
-{
-	return http_is_gone(rq);
-}
 
 static int delete_now(struct api_call *c, const struct v1_open_path *a, bool all, struct err *err)
 {
@@ -476,7 +455,7 @@ static int delete_now(struct api_call *c, const struct v1_open_path *a, bool all
 		return reply_condition(c, err);
 	if (!*was)
 		return err_sys(err, ENOENT, "%.160s", a->given);
-	if (all ? files_remove_tree_cancellable(a->sb, a->user, a->path, is_gone, c->rq, err) < 0
+	if (all ? files_remove_tree_cancellable(a->sb, a->user, a->path, v1_is_gone, c->rq, err) < 0
 		: files_remove(a->sb, a->user, a->path, err) < 0)
 		return -1;
 	http_reply(c->rq, 204, NULL, NULL, 0);

@@ -36,7 +36,7 @@ const char *v1_join(struct api_call *c, const char *dir, const char *path);
 /* Writes an entry as an item of a list, or with a key as a member. */
 void v1_put_entry(struct json_out *j, const char *key, const char *path,
 		  const struct agent_stat *st, const char *target);
-
-int v1_list(struct api_call *c, const struct v1_open_path *a, struct err *err);
+const char *v1_base_name(const char *path); /* after the last slash */
+bool v1_is_gone(void *rq); /* http_is_gone(), for calls that can be cancelled */
 
 #endif

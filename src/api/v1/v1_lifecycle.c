@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/sessions/{id}/...: state changes, probes and statistics of a session. */
-#include <limits.h>
-#include <string.h>
 
 #include "api/core/internal.h"
-#include "api/v1/v1.h"
+#include "api/v1/v1_sessions.h"
 
 enum { PROBE_MAX_MS = 60000 };
 
@@ -46,17 +44,14 @@ int v1_hibernate_session(struct api_call *c, struct err *err)
 
 int v1_resume_session(struct api_call *c, struct err *err)
 {
-	struct session_enter_result how = { 0 };
+	auto_fini(session_enter_result_fini) struct session_enter_result how = { 0 };
 	struct session_ref ref;
 	int64_t version = 0;
-	int r;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || parse_version(c, &version, err) < 0 ||
 	    session_resume(c->engine, &c->caller, &ref, version, &how, err) < 0)
 		return -1;
-	r = v1_reply_entered(c, &how, err);
-	session_enter_result_fini(&how);
-	return r;
+	return v1_reply_entered(c, &how, err);
 }
 
 int v1_extend_session(struct api_call *c, struct err *err)
@@ -90,16 +85,9 @@ int v1_touch_session(struct api_call *c, struct err *err)
 
 static const char *get_status_name(enum session_probe_status answer)
 {
-	switch (answer) {
-	case SESSION_PROBE_CONNECTED:
-	case SESSION_PROBE_UNKNOWN:
-		return "connected";
-	case SESSION_EXPIRED:
+	if (answer == SESSION_EXPIRED)
 		return "expired";
-	case SESSION_PROBE_NO_SANDBOX:
-		break;
-	}
-	return "no_sandbox";
+	return answer == SESSION_PROBE_NO_SANDBOX ? "no_sandbox" : "connected";
 }
 
 int v1_probe_session(struct api_call *c, struct err *err)
@@ -125,10 +113,7 @@ int v1_probe_session(struct api_call *c, struct err *err)
 
 static void put_stat(struct json_out *j, const char *key, uint64_t n)
 {
-	if (n == UINT64_MAX)
-		json_out_null(j, key);
-	else
-		json_out_u64(j, key, n);
+	json_out_i64_if(j, key, n != UINT64_MAX, (int64_t)n);
 }
 
 int v1_get_stats(struct api_call *c, struct err *err)

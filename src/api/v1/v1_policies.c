@@ -16,14 +16,6 @@
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-static void put_commands(struct json_out *j, const struct store_policy *p)
-{
-	if (p->commands)
-		json_out_raw(j, "commands", p->commands, strlen(p->commands));
-	else
-		json_out_null(j, "commands");
-}
-
 static int put_policy(struct api_call *c, struct json_out *j, const char *key,
 		      const struct store_policy *p, struct err *err)
 {
@@ -39,9 +31,9 @@ static int put_policy(struct api_call *c, struct json_out *j, const char *key,
 	json_out_str(j, "on_exceed", p->on_exceed == SESSION_EXCEED_REPLACE ? "replace" : "refuse");
 	json_out_i64_if(j, "idle_timeout_ms", p->idle_timeout_ms, p->idle_timeout_ms);
 	json_out_i64_if(j, "max_lifetime_ms", p->max_lifetime_ms, p->max_lifetime_ms);
-	json_out_str(j, "network", *p->network ? p->network : NULL);
+	json_out_text(j, "network", p->network);
 	api_put_limits(j, "limits", &most);
-	put_commands(j, p);
+	api_put_raw(j, "commands", p->commands, "null");
 	json_out_i64(j, "created_at", p->created_at);
 	json_out_i64(j, "sessions", sessions);
 	json_out_end(j);
@@ -51,38 +43,32 @@ static int put_policy(struct api_call *c, struct json_out *j, const char *key,
 static int reply_policy(struct api_call *c, unsigned status, const struct store_policy *p,
 			struct err *err)
 {
-	struct json_out j;
+	auto_fini(json_out_fini) struct json_out j;
 
 	api_object(&j);
-	if (put_policy(c, &j, "policy", p, err) < 0) {
-		json_out_fini(&j);
-		return -1;
-	}
-	return api_reply(c, status, &j, err);
+	return put_policy(c, &j, "policy", p, err) < 0 ? -1 : api_reply(c, status, &j, err);
 }
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
 /* The tenant of the request. Only admin keys may name another one. */
-static int parse_tenant(struct api_call *c, const char *asked, const char **ret, struct err *err)
+static int parse_tenant(struct api_call *c, const char **ret, struct err *err)
 {
+	const char *asked = http_query(c->rq, "tenant");
+
 	*ret = asked ? asked : c->caller.tenant;
 	if (c->scope != API_ADMIN && strcmp(*ret, c->caller.tenant) != 0)
 		return err_set(err, ERR_DENIED, "tenant: does not match the key");
 	return **ret ? 0 : err_set(err, ERR_INVALID, "tenant: empty");
 }
 
-static bool has_field(const json_t *b, const char *name)
-{
-	return json_object_get(b, name) != NULL; /* null removes it */
-}
-
+/* null removes the value. */
 static int parse_number(const json_t *b, const char *name, int64_t max, int64_t *ret,
 			struct err *err)
 {
 	int64_t n = 0;
 
-	if (!has_field(b, name))
+	if (!json_object_get(b, name))
 		return 0;
 	if (api_int(b, name, 1, max, &n, err) < 0)
 		return -1;
@@ -92,19 +78,18 @@ static int parse_number(const json_t *b, const char *name, int64_t max, int64_t 
 
 static int parse_words(const json_t *b, struct store_policy *p, struct err *err)
 {
-	const char *exceed = "refuse", *network = NULL;
+	const char *network = NULL;
+	bool replace = false;
 
-	if (api_str(b, "on_exceed", &exceed, err) < 0 || api_str(b, "network", &network, err) < 0)
+	if (api_choice(b, "on_exceed", "refuse", "replace", &replace, err) < 0 ||
+	    api_str(b, "network", &network, err) < 0)
 		return -1;
-	if (strcmp(exceed, "refuse") != 0 && strcmp(exceed, "replace") != 0)
-		return err_set(err, ERR_INVALID, "on_exceed: must be \"refuse\" or \"replace\"");
 	if (network && (!*network || strlen(network) >= sizeof(p->network)))
 		return err_set(err, ERR_INVALID,
 			       "network: must be \"none\" (sandboxes have no network)");
-	if (has_field(b, "on_exceed"))
-		p->on_exceed = strcmp(exceed, "replace") == 0 ? SESSION_EXCEED_REPLACE
-							      : SESSION_EXCEED_REFUSE;
-	if (has_field(b, "network"))
+	if (json_object_get(b, "on_exceed"))
+		p->on_exceed = replace ? SESSION_EXCEED_REPLACE : SESSION_EXCEED_REFUSE;
+	if (json_object_get(b, "network"))
 		snprintf(p->network, sizeof(p->network), "%s", network ? network : "");
 	return 0;
 }
@@ -115,7 +100,7 @@ static int parse_limits(const json_t *b, struct store_policy *p, struct err *err
 
 	if (api_take_spec(b, &most, err) < 0)
 		return -1;
-	return has_field(b, "limits") ? policy_set_limits(p, &most, err) : 0;
+	return json_object_get(b, "limits") ? policy_set_limits(p, &most, err) : 0;
 }
 
 static int parse_commands(const json_t *b, struct store_policy *p, struct err *err)
@@ -148,14 +133,10 @@ static int update_fields(void *arg, struct store_policy *p, struct err *err)
 
 static int parse_name(const json_t *b, const char *field, char *ret, size_t size, struct err *err)
 {
-	const char *text = NULL;
-
-	if (api_str(b, field, &text, err) < 0)
+	*ret = '\0';
+	if (api_copy(b, field, ret, size, err) < 0)
 		return -1;
-	if (!text || !*text || strlen(text) >= size)
-		return err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", field, size - 1);
-	snprintf(ret, size, "%s", text);
-	return 0;
+	return *ret ? 0 : err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", field, size - 1);
 }
 
 /* ---- routes ---------------------------------------------------------------------------------- */
@@ -168,47 +149,36 @@ int v1_create_policy(struct api_call *c, struct err *err)
 	snprintf(p.tenant, sizeof(p.tenant), "%s", c->caller.tenant);
 	if (api_body(c, "name tenant " POLICY_FIELDS, &b, err) < 0 ||
 	    parse_name(b, "name", p.name, sizeof(p.name), err) < 0 ||
-	    (has_field(b, "tenant") &&
+	    (json_object_get(b, "tenant") &&
 	     parse_name(b, "tenant", p.tenant, sizeof(p.tenant), err) < 0) ||
 	    update_fields(b, &p, err) < 0 || policy_add(c->engine, c->caller.actor, &p, err) < 0)
 		return -1;
 	return reply_policy(c, 201, &p, err);
 }
 
-static int reply_list(struct api_call *c, const struct store_policy_list *l, struct err *err)
-{
-	struct json_out j;
-
-	api_list(&j, "policies");
-	for (size_t i = 0; i < l->count; i++)
-		if (put_policy(c, &j, NULL, &l->items[i], err) < 0) {
-			json_out_fini(&j);
-			return -1;
-		}
-	api_list_end(&j, l->next);
-	return api_reply(c, 200, &j, err);
-}
-
 int v1_list_policies(struct api_call *c, struct err *err)
 {
-	struct store_policy_list l = { 0 };
+	auto_fini(store_policy_list_fini) struct store_policy_list l = { 0 };
+	auto_fini(json_out_fini) struct json_out j = { 0 };
 	struct store_page page;
 	const char *tenant;
-	int r;
 
-	if (parse_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
-	    api_page(c, &page, err) < 0 || policy_list(c->engine, tenant, page, &l, err) < 0)
+	if (parse_tenant(c, &tenant, err) < 0 || api_page(c, &page, err) < 0 ||
+	    policy_list(c->engine, tenant, page, &l, err) < 0)
 		return -1;
-	r = reply_list(c, &l, err);
-	store_policy_list_fini(&l);
-	return r;
+	api_list(&j, "policies");
+	for (size_t i = 0; i < l.count; i++)
+		if (put_policy(c, &j, NULL, &l.items[i], err) < 0)
+			return -1;
+	api_list_end(&j, l.next);
+	return api_reply(c, 200, &j, err);
 }
 
 static int find_policy(struct api_call *c, struct store_policy *ret, struct err *err)
 {
 	const char *tenant;
 
-	if (parse_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0)
+	if (parse_tenant(c, &tenant, err) < 0)
 		return -1;
 	return policy_get(c->engine, tenant, c->params[0], ret, err);
 }
@@ -226,8 +196,7 @@ int v1_update_policy(struct api_call *c, struct err *err)
 	const char *tenant;
 	json_t *b;
 
-	if (parse_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
-	    api_body(c, POLICY_FIELDS, &b, err) < 0 ||
+	if (parse_tenant(c, &tenant, err) < 0 || api_body(c, POLICY_FIELDS, &b, err) < 0 ||
 	    policy_change(c->engine, c->caller.actor, tenant, c->params[0], update_fields, b, &p,
 			  err) < 0)
 		return -1;
@@ -252,8 +221,8 @@ int v1_test_policy(struct api_call *c, struct err *err)
 	struct json_out j;
 	json_t *b;
 
-	if (parse_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
-	    api_body(c, "command", &b, err) < 0 || api_str(b, "command", &text, err) < 0)
+	if (parse_tenant(c, &tenant, err) < 0 || api_body(c, "command", &b, err) < 0 ||
+	    api_str(b, "command", &text, err) < 0)
 		return -1;
 	if (!text)
 		return err_set(err, ERR_INVALID, "command: missing");

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "api/core/internal.h"
-#include "api/v1/v1.h"
+#include "api/v1/v1_sessions.h"
+#include "layers/snapshot_record.h"
 #include "service/service_admin.h"
 
 enum { WAIT_MAX_MS = 60 * 1000 };
@@ -20,26 +22,11 @@ static const char enter_fields[] =
 	"idle_timeout_ms max_lifetime_ms on_idle on_expire network policy metadata if_exists pin "
 	"idempotency_key max_active_per_user on_exceed wait_ms asleep";
 
-/* Parses one of two words. */
-static int parse_choice(const json_t *b, const char *name, const char *no, const char *yes,
-			bool *ret, struct err *err)
-{
-	const char *text = NULL;
-
-	if (api_str(b, name, &text, err) < 0)
-		return -1;
-	if (text && strcmp(text, no) != 0 && strcmp(text, yes) != 0)
-		return err_set(err, ERR_INVALID, "%s: must be \"%s\" or \"%s\"", name, no, yes);
-	if (text)
-		*ret = strcmp(text, yes) == 0;
-	return 0;
-}
-
 static int parse_end(const json_t *b, const char *name, enum session_end *ret, struct err *err)
 {
 	bool destroy = false;
 
-	if (parse_choice(b, name, "hibernate", "destroy", &destroy, err) < 0)
+	if (api_choice(b, name, "hibernate", "destroy", &destroy, err) < 0)
 		return -1;
 	*ret = destroy ? SESSION_END_DESTROY : SESSION_END_HIBERNATE;
 	return 0;
@@ -60,10 +47,10 @@ static int check_network(const json_t *b, struct err *err)
 
 static int parse_metadata(struct api_call *c, const json_t *b, const char **ret, struct err *err)
 {
-	const json_t *v = json_object_get(b, "metadata");
+	const json_t *v = api_member(b, "metadata");
 	char *text;
 
-	if (!v || json_is_null(v))
+	if (!v)
 		return 0;
 	if (!json_is_object(v))
 		return err_set(err, ERR_INVALID, "metadata: must be an object");
@@ -95,8 +82,8 @@ static int parse_numbers(const json_t *b, struct session_opts *w, struct err *er
 	    api_int(b, "max_lifetime_ms", 1, INT64_MAX, &w->max_lifetime_ms, err) < 0 ||
 	    api_int(b, "wait_ms", 0, WAIT_MAX_MS, &w->wait_ms, err) < 0 ||
 	    api_int(b, "max_active_per_user", 1, INT_MAX, &per_user, err) < 0 ||
-	    parse_choice(b, "on_exceed", "refuse", "replace", &replace, err) < 0 ||
-	    parse_choice(b, "if_exists", "use", "fail", &w->must_be_new, err) < 0 ||
+	    api_choice(b, "on_exceed", "refuse", "replace", &replace, err) < 0 ||
+	    api_choice(b, "if_exists", "use", "fail", &w->must_be_new, err) < 0 ||
 	    api_bool(b, "asleep", &w->no_start, err) < 0 ||
 	    parse_end(b, "on_idle", &w->on_idle, err) < 0 ||
 	    parse_end(b, "on_expire", &w->on_expire, err) < 0)
@@ -107,28 +94,54 @@ static int parse_numbers(const json_t *b, struct session_opts *w, struct err *er
 }
 
 /* The session is found by the first of key, thread and user that is given. */
-static int parse_key(const json_t *b, const char *user, struct store_binding *ret, struct err *err)
+static int parse_key(struct api_call *c, const json_t *b, struct store_binding *ret,
+		     struct err *err)
 {
-	static const char *const kinds[] = { "key", "thread" };
-	const char *text = NULL, *kind = "user";
+	static const char *const kinds[] = { "key", "thread", "user" };
 
-	for (size_t i = 0; i < 2 && !text; i++) {
-		kind = kinds[i];
-		if (api_str(b, kind, &text, err) < 0)
+	for (size_t i = 0; i < ARRAY_LEN(kinds) && !*ret->key; i++) {
+		if (api_copy(b, kinds[i], ret->key, sizeof(ret->key), err) < 0)
 			return -1;
+		snprintf(ret->kind, sizeof(ret->kind), "%s", kinds[i]);
 	}
-	if (!text) {
-		kind = "user";
-		text = user;
-	}
-	if (!text)
-		return 0;
-	if (!*text || strlen(text) >= sizeof(ret->key))
-		return err_set(err, ERR_INVALID, "%s: must be 1 to %zu bytes", kind,
-			       sizeof(ret->key) - 1);
-	snprintf(ret->kind, sizeof(ret->kind), "%s", kind);
-	snprintf(ret->key, sizeof(ret->key), "%s", text);
-	return 1;
+	if (!*ret->key)
+		snprintf(ret->key, sizeof(ret->key), "%s", c->user);
+	if (!*ret->key)
+		*ret->kind = '\0';
+	return 0;
+}
+
+int v1_session_id(struct api_call *c, const char *name, const char **ret, struct err *err)
+{
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	struct store_tombstone t;
+	struct session_ref ref;
+
+	if (!*name)
+		return err_set(err, ERR_INVALID, "session: empty");
+	if (api_ref(c, name, &ref, err) < 0)
+		return -1;
+	if (!ref.id && session_get(c->engine, &c->caller, &ref, &s, err) == 0)
+		ref.id = arena_text(c->arena, s.id, strlen(s.id));
+	else if (!ref.id && session_tombstone(c->engine, &c->caller, &ref, &t, err) == 0)
+		ref.id = arena_text(c->arena, t.session, strlen(t.session));
+	else if (!ref.id)
+		return -1;
+	*ret = ref.id;
+	return ref.id ? 0 : err_sys(err, ENOMEM, "session");
+}
+
+int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, struct err *err)
+{
+	struct store_snapshot s;
+	struct err unseen;
+
+	if (snapshot_get(c->engine, &c->caller, id, &s, err) < 0)
+		return -1;
+	if (api_may_see(c, s.session, &unseen) < 0)
+		return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id);
+	*ret = s;
+	return 0;
 }
 
 int v1_check_token(struct api_call *c, const struct store_binding *key,
@@ -160,30 +173,22 @@ int v1_check_token(struct api_call *c, const struct store_binding *key,
  * it. */
 static int check_class(struct api_call *c, const struct session_opts *w, struct err *err)
 {
-	struct template t;
+	auto_fini(template_fini) struct template t;
 	struct err ignored;
-	bool root;
 
+	template_init(&t);
 	if (w->overrides->class != KEEPER_CLASS_ROOT || c->scope >= API_TENANT)
 		return 0;
-	root = template_load(engine_home(c->engine), w->template ? w->template : "host", &t,
-			     &ignored) == 0 &&
-	       t.class == KEEPER_CLASS_ROOT;
-	template_fini(&t);
-	return root ? 0
-		    : err_set(err, ERR_DENIED,
-			      "class: \"root\" requires a key with scope \"tenant\"");
-}
-
-static const char *source_name(enum session_source source)
-{
-	static const char *const names[] = { NULL, "pool", "cold", "resume", "fork" };
-
-	return names[source];
+	if (template_load(engine_home(c->engine), w->template ? w->template : "host", &t,
+			  &ignored) == 0 &&
+	    t.class == KEEPER_CLASS_ROOT)
+		return 0;
+	return err_set(err, ERR_DENIED, "class: \"root\" requires a key with scope \"tenant\"");
 }
 
 int v1_reply_entered(struct api_call *c, const struct session_enter_result *how, struct err *err)
 {
+	static const char *const sources[] = { NULL, "pool", "cold", "resume", "fork" };
 	bool made = how->outcome == SESSION_CREATED || how->outcome == SESSION_REPLACED;
 	char ms[32];
 	struct json_out j;
@@ -197,26 +202,22 @@ int v1_reply_entered(struct api_call *c, const struct session_enter_result *how,
 	json_out_bool(&j, "state_lost", how->state_lost);
 	api_put_cause(&j, "cause", &how->cause);
 	json_out_raw(&j, "ready_ms", ms, strlen(ms));
-	json_out_str(&j, "source", source_name(how->source));
+	json_out_str(&j, "source", sources[how->source]);
 	return api_reply(c, made ? 201 : 200, &j, err);
 }
 
 static int enter(struct api_call *c, const struct session_opts *w, struct err *err)
 {
-	struct session_enter_result how = { 0 };
+	auto_fini(session_enter_result_fini) struct session_enter_result how = { 0 };
 	int64_t began_us = clock_mono_us();
-	int r;
 
 	if (session_enter(c->engine, &c->caller, w, &how, err) < 0)
 		return -1;
-	api_observe_entered(c->api, how.outcome, (uint64_t)(clock_mono_us() - began_us));
+	histogram_add(&c->api->entered[how.outcome], (uint64_t)(clock_mono_us() - began_us));
 	/* a session without an owner that the key matches only since the check */
 	if (*c->user && strcmp(how.session.user, c->user) != 0)
-		r = err_set(err, ERR_CONFLICT, "key: belongs to a session of another user");
-	else
-		r = v1_reply_entered(c, &how, err);
-	session_enter_result_fini(&how);
-	return r;
+		return err_set(err, ERR_CONFLICT, "key: belongs to a session of another user");
+	return v1_reply_entered(c, &how, err);
 }
 
 int v1_enter_session(struct api_call *c, struct err *err)
@@ -225,7 +226,6 @@ int v1_enter_session(struct api_call *c, struct err *err)
 	struct store_binding key = { 0 };
 	struct session_opts w = { .keys = &key, .overrides = &over };
 	json_t *b;
-	int n;
 
 	template_init(&over);
 	if (api_body(c, enter_fields, &b, err) < 0 || check_network(b, err) < 0 ||
@@ -236,10 +236,10 @@ int v1_enter_session(struct api_call *c, struct err *err)
 		return err_set(err, ERR_DENIED, "policy: requires a key with scope \"tenant\"");
 	if (*c->user && !w.user)
 		w.user = c->user;
-	n = parse_key(b, w.user, &key, err);
-	if (n < 0 || check_class(c, &w, err) < 0 || v1_check_token(c, &key, &w, err) < 0)
+	if (parse_key(c, b, &key, err) < 0 || check_class(c, &w, err) < 0 ||
+	    v1_check_token(c, &key, &w, err) < 0)
 		return -1;
-	w.nkeys = (size_t)n;
+	w.nkeys = *key.kind != '\0';
 	return enter(c, &w, err);
 }
 
@@ -311,26 +311,22 @@ static int reply_list(struct api_call *c, const struct store_session_list *l, st
 static int list_one(struct api_call *c, struct err *err)
 {
 	struct session_ref ref = { .id = c->session };
-	struct store_session s = { 0 };
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_session_list l = { .items = &s, .count = 1 };
-	int r;
 
 	if (session_get(c->engine, &c->caller, &ref, &s, err) < 0) {
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
 		l.count = 0;
 	}
-	r = reply_list(c, &l, err);
-	store_session_fini(&s);
-	return r;
+	return reply_list(c, &l, err);
 }
 
 int v1_list_sessions(struct api_call *c, struct err *err)
 {
 	struct filter f = { .by.tenant = c->caller.tenant, .err = err };
-	struct store_session_list l = { 0 };
+	auto_fini(store_session_list_fini) struct store_session_list l = { 0 };
 	struct store_page page;
-	int r;
 
 	if (*c->session)
 		return list_one(c, err);
@@ -342,20 +338,14 @@ int v1_list_sessions(struct api_call *c, struct err *err)
 		f.by.user = c->user;
 	if (session_list(c->engine, &f.by, page, &l, err) < 0)
 		return -1;
-	r = reply_list(c, &l, err);
-	store_session_list_fini(&l);
-	return r;
+	return reply_list(c, &l, err);
 }
 
 int v1_get_session(struct api_call *c, struct err *err)
 {
 	struct store_session s = { 0 };
-	struct session_ref ref;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_get(c->engine, &c->caller, &ref, &s, err) < 0)
-		return -1;
-	return v1_reply_session(c, 200, &s, err);
+	return api_session(c, &s, err) < 0 ? -1 : v1_reply_session(c, 200, &s, err);
 }
 
 /* ---- update ---------------------------------------------------------------------------------- */
@@ -366,13 +356,6 @@ struct change {
 	enum session_end on_idle, on_expire;
 	bool any, has_archived, archived;
 };
-
-static bool has_key(const json_t *b, const char *name)
-{
-	const json_t *v = json_object_get(b, name);
-
-	return v && !json_is_null(v);
-}
 
 static int parse_change(struct api_call *c, const json_t *b, const struct template *limits,
 			struct change *p, struct err *err)
@@ -387,12 +370,12 @@ static int parse_change(struct api_call *c, const json_t *b, const struct templa
 	    parse_metadata(c, b, &to->metadata, err) < 0 ||
 	    api_bool(b, "archived", &p->archived, err) < 0)
 		return -1;
-	to->idle_timeout_ms = has_key(b, "idle_timeout_ms") ? &p->idle : NULL;
-	to->max_lifetime_ms = has_key(b, "max_lifetime_ms") ? &p->lifetime : NULL;
-	to->on_idle = has_key(b, "on_idle") ? &p->on_idle : NULL;
-	to->on_expire = has_key(b, "on_expire") ? &p->on_expire : NULL;
-	to->limits = has_key(b, "limits") ? limits : NULL;
-	p->has_archived = has_key(b, "archived");
+	to->idle_timeout_ms = api_member(b, "idle_timeout_ms") ? &p->idle : NULL;
+	to->max_lifetime_ms = api_member(b, "max_lifetime_ms") ? &p->lifetime : NULL;
+	to->on_idle = api_member(b, "on_idle") ? &p->on_idle : NULL;
+	to->on_expire = api_member(b, "on_expire") ? &p->on_expire : NULL;
+	to->limits = api_member(b, "limits") ? limits : NULL;
+	p->has_archived = api_member(b, "archived");
 	p->any = to->idle_timeout_ms || to->max_lifetime_ms || to->on_idle || to->on_expire ||
 		 to->limits || to->metadata;
 	return 0;
@@ -454,8 +437,11 @@ int v1_delete_session(struct api_call *c, struct err *err)
 	api_object(&j);
 	json_out_object(&j, "tombstone");
 	json_out_str(&j, "session", t.session);
-	json_out_str(&j, "user", *t.user ? t.user : NULL);
+	json_out_text(&j, "user", t.user);
 	json_out_i64(&j, "created_at", t.created_at);
 	api_put_cause(&j, "cause", &t.cause);
 	return api_reply(c, 200, &j, err);
 }
+
+const struct api_surface v1_surface = { .routes = API_TABLE(V1_ROUTES),
+					.put_error = api_put_error };

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/snapshots, and fork and rollback of sessions. */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/core/pipe_stream.h"
 #include "api/core/internal.h"
-#include "api/v1/v1.h"
+#include "api/v1/v1_sessions.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"
@@ -32,44 +31,22 @@ static int put_snapshot(struct api_call *c, struct json_out *j, const char *key,
 static int reply_snapshot(struct api_call *c, unsigned status, const struct store_snapshot *s,
 			  struct err *err)
 {
-	struct json_out j;
+	auto_fini(json_out_fini) struct json_out j;
 
 	api_object(&j);
-	if (put_snapshot(c, &j, "snapshot", s, err) < 0) {
-		json_out_fini(&j);
-		return -1;
-	}
-	return api_reply(c, status, &j, err);
+	return put_snapshot(c, &j, "snapshot", s, err) < 0 ? -1 : api_reply(c, status, &j, err);
 }
 
-/* Ends *l. */
-static int reply_list(struct api_call *c, struct store_snapshot_list *l, struct err *err)
+static int reply_list(struct api_call *c, const struct store_snapshot_list *l, struct err *err)
 {
-	struct json_out j;
-	int r = 0;
+	auto_fini(json_out_fini) struct json_out j;
 
 	api_list(&j, "snapshots");
-	for (size_t i = 0; r == 0 && i < l->count; i++)
-		r = put_snapshot(c, &j, NULL, &l->items[i], err);
+	for (size_t i = 0; i < l->count; i++)
+		if (put_snapshot(c, &j, NULL, &l->items[i], err) < 0)
+			return -1;
 	api_list_end(&j, l->next);
-	store_snapshot_list_fini(l);
-	if (r == 0)
-		return api_reply(c, 200, &j, err);
-	json_out_fini(&j);
-	return -1;
-}
-
-int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, struct err *err)
-{
-	struct store_snapshot s;
-	struct err unseen;
-
-	if (snapshot_get(c->engine, &c->caller, id, &s, err) < 0)
-		return -1;
-	if (api_may_see(c, s.session, &unseen) < 0)
-		return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id);
-	*ret = s;
-	return 0;
+	return api_reply(c, 200, &j, err);
 }
 
 /* ---- snapshots of a session ------------------------------------------------------------------ */
@@ -93,7 +70,7 @@ int v1_create_snapshot(struct api_call *c, struct err *err)
 
 int v1_list_session_snapshots(struct api_call *c, struct err *err)
 {
-	struct store_snapshot_list l = { 0 };
+	auto_fini(store_snapshot_list_fini) struct store_snapshot_list l = { 0 };
 	struct store_page page;
 	struct session_ref ref;
 
@@ -106,21 +83,13 @@ int v1_list_session_snapshots(struct api_call *c, struct err *err)
 /* Only finds snapshots of this session. */
 int v1_delete_session_snapshot(struct api_call *c, struct err *err)
 {
-	struct store_session rec = { 0 };
+	auto_fini(store_session_fini) struct store_session rec = { 0 };
 	struct store_snapshot s;
-	struct session_ref ref;
-	bool theirs;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_get(c->engine, &c->caller, &ref, &rec, err) < 0)
+	if (api_session(c, &rec, err) < 0 ||
+	    snapshot_get(c->engine, &c->caller, c->params[1], &s, err) < 0)
 		return -1;
-	if (snapshot_get(c->engine, &c->caller, c->params[1], &s, err) < 0) {
-		store_session_fini(&rec);
-		return -1;
-	}
-	theirs = strcmp(s.session, rec.id) == 0;
-	store_session_fini(&rec);
-	if (!theirs)
+	if (strcmp(s.session, rec.id) != 0)
 		return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", c->params[1]);
 	if (snapshot_remove(c->engine, &c->caller, s.id, err) < 0)
 		return -1;
@@ -133,8 +102,7 @@ static int reply_forks(struct api_call *c, struct store_session *made, unsigned 
 {
 	struct json_out j;
 
-	api_object(&j);
-	json_out_array(&j, "sessions");
+	api_list(&j, "sessions");
 	for (unsigned i = 0; i < count; i++) {
 		api_put_session(c, &j, NULL, &made[i]);
 		store_session_fini(&made[i]);
@@ -142,50 +110,32 @@ static int reply_forks(struct api_call *c, struct store_session *made, unsigned 
 	return api_reply(c, 201, &j, err);
 }
 
-/* A key is unique, so it is only allowed with one new session. */
-static int parse_key(const json_t *b, int64_t count, struct store_binding *ret, struct err *err)
-{
-	const char *key = NULL;
-
-	if (api_str(b, "key", &key, err) < 0)
-		return -1;
-	if (!key)
-		return 0;
-	if (count != 1)
-		return err_set(err, ERR_INVALID, "key: only allowed with count 1");
-	if (!*key || strlen(key) >= sizeof(ret->key))
-		return err_set(err, ERR_INVALID, "key: must be 1 to %zu bytes",
-			       sizeof(ret->key) - 1);
-	snprintf(ret->kind, sizeof(ret->kind), "key");
-	snprintf(ret->key, sizeof(ret->key), "%s", key);
-	return 1;
-}
-
 int v1_fork_session(struct api_call *c, struct err *err)
 {
 	auto_free struct store_session *made = NULL;
-	struct store_binding key = { 0 };
+	struct store_binding key = { .kind = "key" };
 	const char *snapshot = NULL;
 	struct session_ref ref;
 	int64_t count = 1;
 	json_t *b;
-	int n;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
 	    api_body(c, "count key snapshot", &b, err) < 0 ||
 	    api_int(b, "count", 1, FORKS_MAX, &count, err) < 0 ||
 	    api_str(b, "snapshot", &snapshot, err) < 0)
 		return -1;
-	n = parse_key(b, count, &key, err);
-	if (n < 0)
+	if (count != 1 && json_is_string(json_object_get(b, "key")))
+		return err_set(err, ERR_INVALID,
+			       "key: only allowed with count 1"); /* it is unique */
+	if (api_copy(b, "key", key.key, sizeof(key.key), err) < 0)
 		return -1;
 	if (*c->session)
 		return err_set(err, ERR_DENIED, "this token is for one session only");
 	made = calloc((size_t)count, sizeof(*made));
 	if (!made)
 		return err_sys(err, ENOMEM, "fork");
-	if (session_fork(c->engine, &c->caller, &ref, snapshot, (unsigned)count, n ? &key : NULL,
-			 made, err) < 0)
+	if (session_fork(c->engine, &c->caller, &ref, snapshot, (unsigned)count,
+			 *key.key ? &key : NULL, made, err) < 0)
 		return -1;
 	return reply_forks(c, made, (unsigned)count, err);
 }
@@ -239,7 +189,7 @@ static int parse_filter(struct api_call *c, struct store_snapshot_filter *ret, s
 int v1_list_snapshots(struct api_call *c, struct err *err)
 {
 	struct store_snapshot_filter f = { .tenant = c->caller.tenant };
-	struct store_snapshot_list l = { 0 };
+	auto_fini(store_snapshot_list_fini) struct store_snapshot_list l = { 0 };
 	struct store_page page;
 
 	if (api_page(c, &page, err) < 0 || parse_filter(c, &f, err) < 0 ||
@@ -252,9 +202,7 @@ int v1_get_snapshot(struct api_call *c, struct err *err)
 {
 	struct store_snapshot s;
 
-	if (v1_snapshot(c, c->params[0], &s, err) < 0)
-		return -1;
-	return reply_snapshot(c, 200, &s, err);
+	return v1_snapshot(c, c->params[0], &s, err) < 0 ? -1 : reply_snapshot(c, 200, &s, err);
 }
 
 int v1_delete_snapshot(struct api_call *c, struct err *err)

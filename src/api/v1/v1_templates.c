@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/templates. */
+/* /v1/templates, and their recorded environments. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -10,6 +9,7 @@
 #include "api/core/internal.h"
 #include "api/v1/v1_routes.h"
 #include "base/array.h"
+#include "template/environment.h"
 #include "template/templates.h"
 #include "template/template_build.h"
 
@@ -30,10 +30,7 @@ static void put_env(struct json_out *j, const struct template *t)
 
 static void put_origin(struct json_out *j, const struct template *t)
 {
-	if (t->made.at)
-		json_out_i64(j, "created_at", t->made.at);
-	else
-		json_out_null(j, "created_at");
+	json_out_i64_if(j, "created_at", t->made.at, t->made.at);
 	if (!t->made.from) {
 		json_out_null(j, "from");
 		return;
@@ -57,10 +54,7 @@ static void put_template(struct json_out *j, const char *key, const struct templ
 	api_put_limits(j, "limits", &i->t);
 	json_out_str(j, "policy", i->t.policy);
 	put_origin(j, &i->t);
-	if (i->bytes)
-		json_out_i64(j, "size_bytes", i->bytes);
-	else
-		json_out_null(j, "size_bytes");
+	json_out_i64_if(j, "size_bytes", i->bytes, i->bytes);
 	json_out_i64(j, "sessions", i->sessions);
 	if (*i->problem)
 		json_out_str(j, "problem", i->problem);
@@ -75,15 +69,10 @@ static int list_one(void *arg, const struct template_info *i)
 
 int v1_list_templates(struct api_call *c, struct err *err)
 {
-	struct json_out j;
+	auto_fini(json_out_fini) struct json_out j;
 
-	api_object(&j);
-	json_out_array(&j, "templates");
-	if (template_list(c->engine, list_one, &j, err) < 0) {
-		json_out_fini(&j);
-		return -1;
-	}
-	return api_reply(c, 200, &j, err);
+	api_list(&j, "templates");
+	return template_list(c->engine, list_one, &j, err) < 0 ? -1 : api_reply(c, 200, &j, err);
 }
 
 static int reply_template(struct api_call *c, unsigned status, const char *name,
@@ -108,11 +97,6 @@ int v1_get_template(struct api_call *c, struct err *err)
 }
 
 /* ---- settings -------------------------------------------------------------------------------- */
-
-static bool has_field(const json_t *b, const char *name)
-{
-	return json_object_get(b, name) != NULL; /* null removes it */
-}
 
 static int parse_policy(const json_t *b, struct template *t, struct err *err)
 {
@@ -144,7 +128,8 @@ static int replace_env(struct template *t, const struct template *new, struct er
 	return 0;
 }
 
-/* Fields that are not given stay unchanged; given ones are replaced as a whole. */
+/* Fields that are not given stay unchanged; given ones are replaced as a whole, null removes them.
+ */
 static int update_fields(void *arg, struct template *t, struct err *err)
 {
 	const json_t *b = arg;
@@ -152,19 +137,19 @@ static int update_fields(void *arg, struct template *t, struct err *err)
 
 	if (api_take_spec(b, &new, err) < 0)
 		return -1;
-	if (has_field(b, "run_as"))
+	if (json_object_get(b, "run_as"))
 		move_text(&t->user, &new.user);
-	if (has_field(b, "workdir"))
+	if (json_object_get(b, "workdir"))
 		move_text(&t->workdir, &new.workdir);
-	if (has_field(b, "class"))
+	if (json_object_get(b, "class"))
 		t->class = new.class;
-	if (has_field(b, "limits")) {
+	if (json_object_get(b, "limits")) {
 		t->limits = new.limits;
 		t->limits_set = new.limits_set;
 	}
-	if (has_field(b, "env") && replace_env(t, &new, err) < 0)
+	if (json_object_get(b, "env") && replace_env(t, &new, err) < 0)
 		return -1;
-	return has_field(b, "policy") ? parse_policy(b, t, err) : 0;
+	return json_object_get(b, "policy") ? parse_policy(b, t, err) : 0;
 }
 
 int v1_update_template(struct api_call *c, struct err *err)
@@ -228,21 +213,9 @@ static int check_type(struct api_call *c, struct err *err)
 	for (size_t i = 0; i < ARRAY_LEN(types); i++)
 		if (len == strlen(types[i]) && strncasecmp(type, types[i], len) == 0)
 			return 0;
-	err_set(err, ERR_INVALID,
-		"Content-Type: must be application/x-tar, gzip, zstd, x-xz, x-bzip2 or "
-		"octet-stream");
-	err->sys = EMEDIUMTYPE;
-	return -1;
-}
-
-static int parse_format(struct api_call *c, bool *ret, struct err *err)
-{
-	const char *format = http_query(c->rq, "format");
-
-	if (format && strcmp(format, "oci") != 0 && strcmp(format, "rootfs") != 0)
-		return err_set(err, ERR_INVALID, "format: must be \"rootfs\" or \"oci\"");
-	*ret = format && strcmp(format, "oci") == 0;
-	return 0;
+	return api_fail(err, ERR_INVALID, EMEDIUMTYPE,
+			"Content-Type: must be application/x-tar, gzip, zstd, x-xz, x-bzip2 or "
+			"octet-stream");
 }
 
 static int fill(void *arg, int fd, struct err *err)
@@ -256,11 +229,70 @@ int v1_upload_template(struct api_call *c, struct err *err)
 	auto_call(template_build_free) struct template_build *b = NULL;
 	bool oci = false, wants_root;
 
-	if (check_type(c, err) < 0 || parse_format(c, &oci, err) < 0 ||
+	if (check_type(c, err) < 0 ||
+	    api_word("format", http_query(c->rq, "format"), "rootfs", "oci", &oci, err) < 0 ||
 	    template_build_new(c->engine, c->params[0], oci, &b, err) < 0 ||
 	    pipe_stream_in(c, fill, b, err) < 0 ||
 	    template_build_commit(b, c->caller.actor, err) < 0)
 		return -1;
 	wants_root = template_build_wants_root(b);
 	return reply_template(c, 201, c->params[0], oci ? &wants_root : NULL, err);
+}
+
+/* ---- environment ----------------------------------------------------------------------------- */
+
+/* Merges the stored JSON object into the response. */
+static int put_found(struct json_out *j, const struct environment *v, struct err *err)
+{
+	json_t *found = json_loads(v->record.data, 0, NULL), *value;
+	const char *key;
+
+	if (!found)
+		return err_set(err, ERR_INTERNAL, "environment of %s: the stored record is corrupt",
+			       v->record.template);
+	json_object_foreach (found, key, value) {
+		auto_free char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+
+		if (text)
+			json_out_raw(j, key, text, strlen(text));
+	}
+	json_decref(found);
+	return 0;
+}
+
+static int reply_environment(struct api_call *c, unsigned status, struct environment *v,
+			     struct err *err)
+{
+	auto_fini(json_out_fini) struct json_out j;
+	int r;
+
+	api_object(&j);
+	json_out_object(&j, "environment");
+	json_out_str(&j, "template", v->record.template);
+	json_out_i64(&j, "captured_at", v->record.captured_at);
+	json_out_str(&j, "template_version", v->record.version);
+	json_out_bool(&j, "current", v->current);
+	r = put_found(&j, v, err);
+	environment_fini(v);
+	return r < 0 ? -1 : api_reply(c, status, &j, err);
+}
+
+int v1_get_environment(struct api_call *c, struct err *err)
+{
+	struct environment v;
+
+	return environment_get(c->engine, c->params[0], &v, err) < 0
+		       ? -1
+		       : reply_environment(c, 200, &v, err);
+}
+
+int v1_record_environment(struct api_call *c, struct err *err)
+{
+	struct environment v;
+	json_t *b;
+
+	if (api_body(c, "", &b, err) < 0 ||
+	    environment_capture(c->engine, c->params[0], &v, err) < 0)
+		return -1;
+	return reply_environment(c, 201, &v, err);
 }

@@ -25,7 +25,6 @@ enum {
 	FED_MIN_MS = 1, /* interval of checks for accepted input */
 	FED_MAX_MS = 16,
 	END_MS = 2000, /* time for the closing handshake */
-	SIDE_MAX = 65535,
 };
 
 static const char protocol[] = "lodge.tty";
@@ -75,8 +74,8 @@ static int parse_request(struct api_call *c, struct tty_request *ret, struct err
 	struct tty_request w = { .exec = http_query(c->rq, "exec"), .offset = -1 };
 	int64_t cols = 80, rows = 24;
 
-	if (api_query_int(c, "cols", 1, SIDE_MAX, &cols, err) < 0 ||
-	    api_query_int(c, "rows", 1, SIDE_MAX, &rows, err) < 0 ||
+	if (api_query_int(c, "cols", 1, V1_SIDE_MAX, &cols, err) < 0 ||
+	    api_query_int(c, "rows", 1, V1_SIDE_MAX, &rows, err) < 0 ||
 	    api_query_int(c, "offset", 0, INT64_MAX, &w.offset, err) < 0 ||
 	    check_request(c, &w, err) < 0)
 		return -1;
@@ -90,12 +89,10 @@ static int parse_request(struct api_call *c, struct tty_request *ret, struct err
 				     .background = true,
 				     .hold_output = true,
 				     .no_resume = v1_no_resume(c) };
-	if (w.want.text)
-		w.want.login = true;
-	else
-		w.want.argv = shell;
+	w.want.login = w.want.text;
 	w.want.interactive_shell = !w.want.text;
-	w.want.refusal = &c->refusal;
+	if (!w.want.text)
+		w.want.argv = shell;
 	*ret = w;
 	return 0;
 }
@@ -146,10 +143,8 @@ static int begin_at(struct tty *t, uint64_t offset, struct err *err)
 	t->at = offset;
 	if (offset >= start && offset <= end)
 		return 0;
-	err_set(err, ERR_LIMIT, "offset: output exists from %llu to %llu",
-		(unsigned long long)start, (unsigned long long)end);
-	err->sys = ERANGE;
-	return -1;
+	return api_fail(err, ERR_LIMIT, ERANGE, "offset: output exists from %llu to %llu",
+			(unsigned long long)start, (unsigned long long)end);
 }
 
 static int attach(struct tty *t, const struct tty_request *w, struct err *err)
@@ -163,23 +158,15 @@ static int attach(struct tty *t, const struct tty_request *w, struct err *err)
 	return w->offset < 0 ? begin_at_tail(t, err) : begin_at(t, (uint64_t)w->offset, err);
 }
 
-/* A missing program or directory is a 400, because the path of the request names neither. */
 static int start(struct tty *t, const struct tty_request *w, struct err *err)
 {
-	enum session_outcome outcome = SESSION_REUSED;
-	struct api_call *c = t->c;
+	struct exec_request request = { .want = w->want };
 	struct session_ref ref;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0)
+	if (api_ref(t->c, t->c->params[0], &ref, err) < 0 ||
+	    v1_exec_start(t->c, &ref, &request, &t->x, err) < 0)
 		return -1;
-	if (exec_start(c->engine, &c->caller, &ref, &w->want, &t->x, &outcome, err) < 0) {
-		if (err->code == ERR_NOT_FOUND && (err->sys == ENOENT || err->sys == ENOTDIR))
-			err->code = ERR_INVALID;
-		return -1;
-	}
 	t->fresh = true;
-	if (outcome != SESSION_REUSED)
-		http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(outcome));
 	return 0;
 }
 
@@ -196,7 +183,6 @@ static void send_text(struct tty *t, struct json_out *j)
 		memcpy(t->buf, text, len);
 		ws_send(t->ws, WS_TEXT, t->buf, len);
 	} else {
-		json_out_fini(j);
 		ws_close(t->ws, WS_INTERNAL, "out of memory");
 	}
 }
@@ -335,8 +321,8 @@ static int take_resize(const char *text, size_t len, int64_t *cols, int64_t *row
 	else if (json_object_size(v) != 1 || json_object_size(size) != 2)
 		err_set(err, ERR_INVALID,
 			"unknown message; only {\"resize\":{\"cols\",\"rows\"}} is supported");
-	else if (api_int(size, "cols", 1, SIDE_MAX, cols, err) == 0 &&
-		 api_int(size, "rows", 1, SIDE_MAX, rows, err) == 0)
+	else if (api_int(size, "cols", 1, V1_SIDE_MAX, cols, err) == 0 &&
+		 api_int(size, "rows", 1, V1_SIDE_MAX, rows, err) == 0)
 		r = *cols && *rows
 			    ? 0
 			    : err_set(err, ERR_INVALID, "resize: cols and rows are required");
@@ -403,13 +389,7 @@ static void on_news(void *arg)
 
 static short events_of(const struct tty *t)
 {
-	if (wants_input(t) && t->blocked)
-		return POLLIN | POLLOUT | POLLRDHUP;
-	if (wants_input(t))
-		return POLLIN | POLLRDHUP;
-	if (t->blocked)
-		return POLLOUT | POLLRDHUP;
-	return POLLRDHUP;
+	return (short)(POLLRDHUP | (wants_input(t) ? POLLIN : 0) | (t->blocked ? POLLOUT : 0));
 }
 
 /* -1: stop. */

@@ -14,7 +14,6 @@
 #include "cli/core/api_cmd.h"
 #include "cli/core/cleanup.h"
 
-DEFINE_AUTO(struct client *, client_free);
 enum { KEY_SIZE = 4096 };
 
 static void restore_echo(void *was)

@@ -59,21 +59,18 @@ static const struct cli_option add_options[] = {
 };
 
 /* A fragment that refers to a snapshot has no files of its own. */
-static const char *own_count(const json_t *f, const char *path, char buf[FIELD_TEXT])
+static const char *own_files(const json_t *f, const char *path, char buf[FIELD_TEXT])
 {
-	return *member_text(f, "snapshotId") ? "" : field_count(f, path, buf);
-}
-
-static const char *own_bytes(const json_t *f, const char *path, char buf[FIELD_TEXT])
-{
-	return *member_text(f, "snapshotId") ? "" : field_bytes(f, path, buf);
+	if (*member_text(f, "snapshotId"))
+		return "";
+	return (strcmp(path, "bytes") == 0 ? field_bytes : field_count)(f, path, buf);
 }
 
 static const struct field fragment_fields[] = {
 	{ "FRAGMENT", 0, "id" },
 	{ "TITLE", TABLE_SHRINK, "title" },
-	{ "FILES", TABLE_RIGHT, "fileCount", own_count },
-	{ "SIZE", TABLE_RIGHT, "bytes", own_bytes },
+	{ "FILES", TABLE_RIGHT, "fileCount", own_files },
+	{ "SIZE", TABLE_RIGHT, "bytes", own_files },
 	{ "SNAPSHOT", 0, "snapshotId" },
 	{ "CREATED", 0, "createdAt", field_date },
 	{ NULL },
@@ -113,7 +110,7 @@ static const struct command *const subs[] = {
 		.fields = show_fields),
 	PROJECT("projects add", "[--user USER] [--team TEAM] [--id ID] NAME",
 		"create a project and print its id", add_options, .prompt = true, .method = "POST",
-		.path = "/api/projects", .operands = { "name" }, .plain = "id",
+		.path = "/api/projects", .operand = "name", .plain = "id",
 		.more = "`lodge switch` moves the user's sandbox to it.\n"),
 	PROJECT("projects rm", "[--user USER] [--yes] PROJECT",
 		"delete a project, its fragments and working copies", rm_options,
@@ -170,7 +167,7 @@ const struct command cmd_switch = {
 	.size = sizeof(struct project_opts),
 	.method = "POST",
 	.path = "/api/switch-project",
-	.operands = { "projectId" },
+	.operand = "projectId",
 	.explain = explain_user,
 	.print = print_switched,
 };

@@ -77,18 +77,6 @@ static int unset_one(struct template_opts *o, const char *name, json_t *body, js
 			      name);
 }
 
-static int unset(struct template_opts *o, json_t *body, json_t *env, json_t *limits,
-		 struct err *err)
-{
-	auto_free char *list = strdup(o->unset ? o->unset : "");
-	char *rest = list, *name;
-
-	while (rest && (name = strsep(&rest, ",")))
-		if (*name && unset_one(o, name, body, env, limits, err) < 0)
-			return -1;
-	return 0;
-}
-
 static int put_env(const struct template *t, json_t *env)
 {
 	for (size_t i = 0; i < t->nenv; i++) {
@@ -147,8 +135,13 @@ static int put_changed(json_t *body, const json_t *now, const char *name, json_t
 int templates_spec(struct template_opts *o, const json_t *now, json_t *body, struct err *err)
 {
 	auto_json json_t *env = copy_of(now, "env"), *limits = copy_of(now, "limits");
+	auto_free char *list = strdup(o->unset ? o->unset : "");
+	char *rest = list, *name;
 
-	if (unset(o, body, env, limits, err) < 0 || put_rest(o, body, err) < 0)
+	while (rest && (name = strsep(&rest, ",")))
+		if (*name && unset_one(o, name, body, env, limits, err) < 0)
+			return -1;
+	if (put_rest(o, body, err) < 0)
 		return -1;
 	if (put_env(&o->spec, env) < 0 || put_limits(&o->spec, limits) < 0 ||
 	    put_changed(body, now, "env", env) < 0 || put_changed(body, now, "limits", limits) < 0)
@@ -229,18 +222,14 @@ static int check_set(struct api_cmd *a, struct err *err)
 	return api_cmd_misuse(a, err, "nothing to change (try lodge templates set --help)");
 }
 
-static int run_set(struct api_cmd *a, struct err *err)
+static int fill_set(struct api_cmd *a, json_t *body, struct err *err)
 {
-	auto_json json_t *body = json_object(), *now = NULL, *answer = NULL;
-	char path[API_PATH];
+	struct template_opts *o = (struct template_opts *)a;
+	auto_json json_t *now = NULL;
 
-	if (client_path(path, sizeof(path), err, "/v1/templates/%s", a->argv[0]) < 0 ||
-	    client_call(a->client, "GET", path, NULL, &now, err) < 0 ||
-	    templates_spec((struct template_opts *)a, json_object_get(now, "template"), body, err) <
-		    0 ||
-	    client_call(a->client, "PATCH", path, body, &answer, err) < 0)
+	if (api_cmd_call(a, "GET", NULL, &now, err, "/v1/templates/%s", a->argv[0]) < 0)
 		return -1;
-	return api_cmd_write(a, answer, api_cmd_print_answer, err);
+	return templates_spec(o, json_object_get(now, "template"), body, err);
 }
 
 static const struct cli_option set_options[] = {
@@ -308,9 +297,10 @@ static const struct command *const subs[] = {
 		.fields = show_fields),
 	&templates_add,
 	COMMAND("templates set", "NAME OPTION...", "change the settings of a template", set_options,
-		sizeof(struct template_opts), .least = 1, .most = 1, .prompt = true,
-		.check = check_set, .run = run_set, .init = templates_init, .fini = templates_fini,
-		.record = "template", .fields = show_fields,
+		sizeof(struct template_opts), .prompt = true, .check = check_set,
+		.init = templates_init, .fini = templates_fini, .method = "PATCH",
+		.path = "/v1/templates/%s", .fill = fill_set, .record = "template",
+		.fields = show_fields,
 		.more = "Settings that you do not name stay as they are. Changes apply to new "
 			"sessions,\nand to others when they next get a sandbox.\n"),
 	COMMAND("templates rm", "[--yes] NAME...", "delete templates that nothing uses",

@@ -108,7 +108,7 @@ static const struct quota {
 	{ "cpu", "quota.cpu_ms", "usage.cpu_ms", field_span },
 };
 
-static void add_quotas(struct text_table *t, const char *title, json_t *answer)
+static void add_quotas(struct field_table *t, const char *title, json_t *answer)
 {
 	char line[2 * FIELD_TEXT], used[FIELD_TEXT], most[FIELD_TEXT];
 
@@ -246,8 +246,6 @@ static int clean_user(struct api_cmd *a, const char *user, json_t *out, struct e
 	auto_json json_t *body = json_pack("{s:s}", "userId", user), *answer = NULL;
 	json_t *r, *one;
 
-	if (!body)
-		return err_set(err, ERR_INVALID, "USER: value is not valid UTF-8");
 	if (client_call(a->client, "POST", "/api/cleanup-sandboxes", body, &answer, err) < 0)
 		return -1;
 	r = json_object_get(answer, "results");
@@ -291,34 +289,6 @@ static void print_cleaned(struct api_cmd *a, const json_t *answer)
 	}
 }
 
-static int confirm_cleanup(struct api_cmd *a, const char *whose, struct err *err)
-{
-	if (api_cmd_confirm(a, "Delete all sessions of %s, with their files?", whose))
-		return 0;
-	return err_set(err, ERR_CONFLICT, "cancelled: no session was deleted");
-}
-
-static int clean_all(struct api_cmd *a, json_t *out, struct err *err)
-{
-	auto_json json_t *users = NULL;
-	char count[HUMAN_TEXT];
-	json_t *sessions;
-	const char *id;
-
-	if (gather_sessions(a, false, &users, err) < 0)
-		return -1;
-	if (!json_object_size(users))
-		return 0;
-	human_count((int64_t)json_object_size(users), "user", NULL, count);
-	if (confirm_cleanup(a, count, err) < 0)
-		return -1;
-	json_object_foreach (users, id, sessions) {
-		if (clean_user(a, id, out, err) < 0 && api_cmd_continue(a, id, 0, err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 static int check_cleanup(struct api_cmd *a, struct err *err)
 {
 	if (((struct cleanup_opts *)a)->all != (a->argc == 1))
@@ -329,13 +299,27 @@ static int check_cleanup(struct api_cmd *a, struct err *err)
 /* {"users": [{"id": ..., "ended": [...], "failed": [...]}]} */
 static int run_cleanup(struct api_cmd *a, struct err *err)
 {
-	auto_json json_t *out = json_array(), *answer = json_pack("{s:O}", "users", out);
-	const char *user = a->argv[0];
-	int r = ((struct cleanup_opts *)a)->all	    ? clean_all(a, out, err)
-		: confirm_cleanup(a, user, err) < 0 ? -1
-						    : clean_user(a, user, out, err);
+	auto_json json_t *users = NULL, *out = json_array(), *answer = NULL;
+	bool all = ((struct cleanup_opts *)a)->all;
+	char count[HUMAN_TEXT];
+	json_t *sessions;
+	const char *id;
 
-	return r < 0 ? -1 : api_cmd_write(a, answer, print_cleaned, err);
+	answer = json_pack("{s:O}", "users", out);
+	if (all && gather_sessions(a, false, &users, err) < 0)
+		return -1;
+	if (!all && !(users = json_pack("{s:n}", a->argv[0])))
+		return err_set(err, ERR_INVALID, "USER: value is not valid UTF-8");
+	human_count((int64_t)json_object_size(users), "user", NULL, count);
+	if (json_object_size(users) &&
+	    !api_cmd_confirm(a, "Delete all sessions of %s, with their files?",
+			     all ? count : a->argv[0]))
+		return err_set(err, ERR_CONFLICT, "cancelled: no session was deleted");
+	json_object_foreach (users, id, sessions) {
+		if (clean_user(a, id, out, err) < 0 && api_cmd_continue(a, id, !all, err) < 0)
+			return -1;
+	}
+	return api_cmd_write(a, answer, print_cleaned, err);
 }
 
 static const struct cli_option cleanup_options[] = {

@@ -13,139 +13,121 @@
 #include "cli/core/cleanup.h"
 #include "sandbox/template/oci_image.h"
 
-DEFINE_AUTO(struct client_stream *, client_close);
-
 /* ---- sources --------------------------------------------------------------------------------- */
 
-struct source {
+struct upload {
+	struct api_cmd *a;
 	const char *path;
 	int fd; /* of an archive */
 	int64_t size; /* -1: unknown */
 	bool oci;
 	struct tar_child tar; /* of a directory */
+	struct progress progress;
+	bool complete; /* all is sent; from then on signals are held */
+	bool exists; /* the template has its files, but not its settings yet */
 };
 
-static void close_source(struct source *s)
+static void close_source(struct upload *u)
 {
-	tar_abort(&s->tar);
-	if (s->fd > STDIN_FILENO)
-		close(s->fd);
+	tar_abort(&u->tar);
+	if (u->fd > STDIN_FILENO)
+		close(u->fd);
 }
-static int open_source(const struct template_opts *o, struct source *s, struct err *err)
+
+static int open_source(struct upload *u, struct err *err)
 {
 	struct stat st;
 
-	s->path = o->a.argv[1];
-	s->oci = o->oci;
-	s->fd = strcmp(s->path, "-") == 0 ? STDIN_FILENO
-					  : open(s->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (s->fd < 0 || fstat(s->fd, &st) < 0)
-		return err_sys(err, errno, "%.160s", s->path);
-	s->size = S_ISREG(st.st_mode) ? st.st_size : -1;
+	u->fd = strcmp(u->path, "-") == 0 ? STDIN_FILENO
+					  : open(u->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (u->fd < 0 || fstat(u->fd, &st) < 0)
+		return err_sys(err, errno, "%.160s", u->path);
+	u->size = S_ISREG(st.st_mode) ? st.st_size : -1;
 	if (!S_ISDIR(st.st_mode))
 		return 0;
-	s->oci = s->oci || oci_image_is_layout(s->fd);
-	return tar_pack_root(&s->tar, s->path, err);
-}
-
-/* ---- undoing --------------------------------------------------------------------------------- */
-
-/* A template that has its files, but not its settings yet. */
-struct created {
-	struct client *client;
-	const char *name;
-	bool exists;
-};
-
-static void remove_created(void *arg)
-{
-	struct created *m = arg;
-	struct err ignored;
-	char path[API_PATH];
-
-	if (m->exists &&
-	    client_path(path, sizeof(path), &ignored, "/v1/templates/%s", m->name) == 0)
-		(void)client_call(m->client, "DELETE", path, NULL, NULL, &ignored);
-	m->exists = false;
+	u->oci = u->oci || oci_image_is_layout(u->fd);
+	return tar_pack_root(&u->tar, u->path, err);
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-struct sending {
-	struct source *source;
-	struct progress progress;
-	bool complete; /* from then on signals are held */
-};
+static void remove_created(void *arg)
+{
+	struct upload *u = arg;
+	struct err ignored;
+
+	if (u->exists)
+		(void)api_cmd_call(u->a, "DELETE", NULL, NULL, &ignored, "/v1/templates/%s",
+				   u->a->argv[0]);
+	u->exists = false;
+}
 
 static void show_progress(void *arg, uint64_t bytes)
 {
-	progress_bar_at(&((struct sending *)arg)->progress, bytes);
+	progress_bar_at(&((struct upload *)arg)->progress, bytes);
 }
 
 /* Fails if tar could not read everything. From here on the service may create the template at any
  * time, so signals wait for its answer. */
 static int finish_source(void *arg, struct err *err)
 {
-	struct sending *s = arg;
+	struct upload *u = arg;
 
-	progress_bar_end(&s->progress);
-	if (s->source->tar.pid > 0 && tar_finish(&s->source->tar, err) < 0)
+	progress_bar_end(&u->progress);
+	if (u->tar.pid > 0 && tar_finish(&u->tar, err) < 0)
 		return -1;
 	cleanup_hold();
-	s->complete = true;
+	u->complete = true;
 	return 0;
 }
 
-static int send_source(struct api_cmd *a, struct sending *s, struct created *m, json_t **ret,
-		       struct err *err)
+static int send_source(struct upload *u, json_t **ret, struct err *err)
 {
 	auto_call(client_close) struct client_stream *stream = NULL;
 	char url[API_PATH];
 	struct client_request rq = { .method = "POST",
 				     .path = url,
-				     .body_fd = s->source->tar.fd >= 0 ? s->source->tar.fd
-								       : s->source->fd,
+				     .body_fd = u->tar.fd >= 0 ? u->tar.fd : u->fd,
 				     .has_body_fd = true,
 				     .sent = show_progress,
 				     .whole = finish_source,
-				     .arg = s };
+				     .arg = u };
 	int r;
 
-	if (client_path(url, sizeof(url), err, "/v1/templates/%s", m->name) < 0 ||
-	    api_cmd_query(url, sizeof(url), "format", s->source->oci ? "oci" : NULL, err) < 0)
+	if (client_path(url, sizeof(url), err, "/v1/templates/%s", u->a->argv[0]) < 0 ||
+	    api_cmd_query(url, sizeof(url), "format", u->oci ? "oci" : NULL, err) < 0)
 		return -1;
-	progress_bar_begin(&s->progress, s->source->path, s->source->size, a->quiet);
-	r = client_open(a->client, &rq, &stream, err);
-	progress_bar_end(&s->progress);
+	progress_bar_begin(&u->progress, u->path, u->size, u->a->quiet);
+	r = client_open(u->a->client, &rq, &stream, err);
+	progress_bar_end(&u->progress);
 	if (r < 0)
 		return -1;
-	m->exists = true; /* signals are held */
+	u->exists = true; /* signals are held */
 	r = client_read_json(stream, ret, err);
 	return r ? r : err_set(err, ERR_UNAVAILABLE, "unexpected response: it is empty");
 }
 
 /* An archive has only files, and an image has settings of its own: ours are sent afterwards. */
-static int send_settings(struct template_opts *o, const struct created *m, json_t *answer,
-			 struct err *err)
+static int send_settings(struct template_opts *o, json_t *answer, struct err *err)
 {
 	auto_json json_t *body = json_object(), *now = NULL;
 
 	if (!templates_is_set(o))
 		return 0;
 	if (templates_spec(o, json_object_get(answer, "template"), body, err) < 0 ||
-	    api_cmd_call(&o->a, "PATCH", body, &now, err, "/v1/templates/%s", m->name) < 0)
+	    api_cmd_call(&o->a, "PATCH", body, &now, err, "/v1/templates/%s", o->a.argv[0]) < 0)
 		return -1;
 	return json_object_set(answer, "template", json_object_get(now, "template"));
 }
 
 /* The connection broke. If the service still answers, it closed the connection, and its error was
  * lost because we were still sending. */
-static void explain(struct api_cmd *a, bool complete, struct err *err)
+static void explain(const struct upload *u, struct err *err)
 {
 	struct err why = { 0 };
-	int r = api_cmd_call(a, "GET", NULL, NULL, &why, "/v1/templates/%s", a->argv[0]);
+	int r = api_cmd_call(u->a, "GET", NULL, NULL, &why, "/v1/templates/%s", u->a->argv[0]);
 
-	if (r == 0 || (complete && why.code == ERR_NOT_FOUND))
+	if (r == 0 || (u->complete && why.code == ERR_NOT_FOUND))
 		err_ctx(err, "the template may exist (see lodge templates)");
 	else if (why.code == ERR_NOT_FOUND)
 		err_set(err, ERR_INVALID,
@@ -153,25 +135,30 @@ static void explain(struct api_cmd *a, bool complete, struct err *err)
 			"exceeds template_size or template_time; no template was created");
 }
 
-static int create(struct template_opts *o, struct source *source, json_t **ret, struct err *err)
+static int create_from_source(struct template_opts *o, json_t **ret, struct err *err)
 {
 	struct api_cmd *a = &o->a;
-	struct created m = { .client = a->client, .name = a->argv[0] };
-	struct sending s = { .source = source };
+	auto_fini(
+		close_source) struct upload u = { .a = a,
+						  .path = a->argv[1],
+						  .oci = o->oci,
+						  .fd = -1,
+						  .tar = { .fd = -1, .target = -1, .stage = -1 } };
 	int r;
 
-	if (cleanup_set(remove_created, &m, err) < 0)
+	/* a policy that is missing fails before gigabytes are sent */
+	if ((o->policy &&
+	     api_cmd_call(a, "GET", NULL, NULL, err, "/v1/policies/%s", o->policy) < 0) ||
+	    open_source(&u, err) < 0 || cleanup_set(remove_created, &u, err) < 0)
 		return -1;
-	r = send_source(a, &s, &m, ret, err);
-	if (s.complete)
+	r = send_source(&u, ret, err);
+	if (u.complete)
 		cleanup_release();
-	if (r < 0 && !m.exists && err->code == ERR_UNAVAILABLE && err->sys)
-		explain(a, s.complete, err);
-	if (r < 0 || send_settings(o, &m, *ret, err) < 0) {
+	if (r < 0 && !u.exists && err->code == ERR_UNAVAILABLE && err->sys)
+		explain(&u, err);
+	if (r < 0 || send_settings(o, *ret, err) < 0) {
 		r = -1;
-		cleanup_hold();
-		remove_created(&m);
-		cleanup_release();
+		cleanup_run();
 	}
 	cleanup_clear();
 	return r < 0 ? -1 : 0;
@@ -193,24 +180,6 @@ static void print_added(struct api_cmd *a, const json_t *answer)
 			member_text(t, "name"));
 	api_cmd_print("created %s%s%s", member_text(t, "name"), size < 0 ? "" : ", ",
 		      size < 0 ? "" : human_bytes((uint64_t)size, bytes));
-}
-
-/* Fails early, before gigabytes are sent. */
-static int check_policy(struct template_opts *o, struct err *err)
-{
-	return o->policy ? api_cmd_call(&o->a, "GET", NULL, NULL, err, "/v1/policies/%s", o->policy)
-			 : 0;
-}
-
-static int create_from_source(struct template_opts *o, json_t **ret, struct err *err)
-{
-	auto_fini(close_source) struct source s = {
-		.fd = -1, .tar = { .fd = -1, .target = -1, .stage = -1 }
-	};
-
-	if (check_policy(o, err) < 0 || open_source(o, &s, err) < 0)
-		return -1;
-	return create(o, &s, ret, err);
 }
 
 static int create_from_snapshot(struct template_opts *o, json_t **ret, struct err *err)

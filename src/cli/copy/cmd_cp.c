@@ -25,8 +25,6 @@ static int parse_target(const char *arg, struct cp_target *ret, struct err *err)
 	return target_ref(session, ret->ref, err);
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
-
 static int copy_one(struct api_cmd *a, const char *arg, const struct cp_target *to, json_t *copied,
 		    struct err *err)
 {

@@ -6,9 +6,7 @@
 
 #include "cli/copy/cp.h"
 #include "cli/core/progress_bar.h"
-#include "cli/core/cleanup.h"
-
-DEFINE_AUTO(struct client_stream *, client_close);
+#include "cli/core/temp_record.h"
 
 /* ---- export ---------------------------------------------------------------------------------- */
 
@@ -24,42 +22,17 @@ static int write_archive(struct api_cmd *a, const char *id, struct err *err)
 	return cp_drain(s, STDOUT_FILENO, a->argv[0], a->quiet, err) < 0 ? -1 : 0;
 }
 
-struct temp_snapshot {
-	char id[128];
-};
-
-DEFINE_AUTO(struct client *, client_free);
-
-static void remove_snapshot(void *arg)
-{
-	auto_call(client_free) struct client *c = NULL;
-	const struct temp_snapshot *t = arg;
-	struct err ignored;
-	char path[API_PATH];
-
-	if (*t->id && target_client(&c, &ignored) == 0 &&
-	    client_path(path, sizeof(path), &ignored, "/v1/snapshots/%s", t->id) == 0)
-		(void)client_call(c, "DELETE", path, NULL, NULL, &ignored);
-}
-
 /* Exports a session through a temporary snapshot. */
 static int export_session(struct api_cmd *a, struct err *err)
 {
-	auto_json json_t *answer = NULL;
-	struct temp_snapshot t = { "" };
-	char ref[TARGET_REF];
-	int r;
+	auto_fini(temp_record_end) struct temp_record t = { .snapshot = true };
+	char ref[TARGET_REF], path[API_PATH];
 
-	if (target_ref(a->argv[0], ref, err) < 0 || cleanup_set(remove_snapshot, &t, err) < 0)
+	if (target_ref(a->argv[0], ref, err) < 0 ||
+	    client_path(path, sizeof(path), err, "/v1/sessions/%s/snapshots", ref) < 0 ||
+	    temp_record_new(a, path, NULL, &t, err) < 0)
 		return -1;
-	cleanup_hold();
-	r = api_cmd_call(a, "POST", NULL, &answer, err, "/v1/sessions/%s/snapshots", ref);
-	snprintf(t.id, sizeof(t.id), "%s", member_text(answer, "snapshot.id"));
-	cleanup_release();
-	if (r == 0)
-		r = write_archive(a, t.id, err);
-	cleanup_run();
-	return r;
+	return write_archive(a, t.id, err);
 }
 
 static int check_export(struct api_cmd *a, struct err *err)
@@ -101,20 +74,6 @@ struct import_opts {
 	const char *name, *template;
 };
 
-static int read_json(struct client_stream *s, json_t **ret, struct err *err)
-{
-	char text[16384];
-	size_t len = 0;
-	ssize_t n;
-
-	while ((n = client_read(s, text + len, sizeof(text) - len, err)) > 0)
-		len += (size_t)n;
-	if (n < 0)
-		return -1;
-	*ret = json_loadb(text, len, 0, NULL);
-	return *ret ? 0 : err_set(err, ERR_UNAVAILABLE, "unexpected response: it is not JSON");
-}
-
 static int check_import(struct api_cmd *a, struct err *err)
 {
 	if (!isatty(STDIN_FILENO))
@@ -145,8 +104,10 @@ static int run_import(struct api_cmd *a, struct err *err)
 	progress_bar_begin(&p, "import", -1, a->quiet);
 	r = client_open(a->client, &rq, &s, err);
 	progress_bar_end(&p);
-	if (r < 0 || read_json(s, &answer, err) < 0)
+	if (r < 0 || client_read_json(s, &answer, err) < 0)
 		return -1;
+	if (!answer)
+		return err_set(err, ERR_UNAVAILABLE, "unexpected response: it is empty");
 	return api_cmd_write(a, answer, api_cmd_print_answer, err);
 }
 

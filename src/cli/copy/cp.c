@@ -17,8 +17,6 @@
 
 enum { PIECE = 256 << 10 };
 
-DEFINE_AUTO(struct client_stream *, client_close);
-
 /* The last part of a path; "" if it ends in "/", "." or "..": then its contents are copied. */
 static const char *base_of(const char *path)
 {
@@ -163,16 +161,6 @@ static int up_file(struct cp *c, int fd, struct err *err)
 	return send(c, url, NULL, fd, file ? st.st_size : -1, NULL, err);
 }
 
-/* The service ignores the entry of the directory itself in the archive. */
-static int make_dir(const struct cp *c, const struct stat *st, struct err *err)
-{
-	char mode[16];
-
-	snprintf(mode, sizeof(mode), "%o", (unsigned)st->st_mode & 0777);
-	return api_cmd_call(c->a, "POST", NULL, NULL, err, "/v1/sessions/%s/files/%S?mkdir&mode=%s",
-			    c->to.ref, c->path, mode);
-}
-
 /* tar NULL: from standard input. */
 static int up_tar(struct cp *c, struct tar_child *tar, struct err *err)
 {
@@ -187,11 +175,18 @@ static int up_tar(struct cp *c, struct tar_child *tar, struct err *err)
 static int up_dir(struct cp *c, const struct stat *st, struct err *err)
 {
 	auto_fini(tar_abort) struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
+	char mode[16];
 
 	if (c->entry && !is_dir(c))
 		return err_set(err, ERR_CONFLICT, "%.160s: exists and is not a directory",
 			       c->to.given);
-	if ((!c->entry && make_dir(c, st, err) < 0) || tar_pack(&t, c->from.path, err) < 0)
+	/* the service ignores the entry of the directory itself in the archive */
+	snprintf(mode, sizeof(mode), "%o", (unsigned)st->st_mode & 0777);
+	if (!c->entry &&
+	    api_cmd_call(c->a, "POST", NULL, NULL, err, "/v1/sessions/%s/files/%S?mkdir&mode=%s",
+			 c->to.ref, c->path, mode) < 0)
+		return -1;
+	if (tar_pack(&t, c->from.path, err) < 0)
 		return -1;
 	return up_tar(c, &t, err) < 0 ? -1 : tar_finish(&t, err);
 }

@@ -9,8 +9,6 @@
 
 enum { SILENT_MS = 30000, ID_LENGTH = 20 };
 
-DEFINE_AUTO(struct client *, client_free);
-
 const struct cli_option api_options[] = {
 	OPTION_JSON("print JSON"),
 	CLI_INCLUDE(target_options, 0),
@@ -33,11 +31,6 @@ const struct cli_option session_limit_options[] = {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static bool is_unread(const struct err *err)
-{
-	return err->sys == EPIPE && ferror(stdout);
-}
-
 static bool is_unreachable(const struct err *err)
 {
 	return err->code == ERR_UNAVAILABLE && err->sys;
@@ -53,7 +46,7 @@ static int status_of(const struct api_cmd *a, const struct err *err)
 /* How many its path and its body need. */
 static int request_operands(const struct command *cmd)
 {
-	int n = (cmd->operands[0] != NULL) + (cmd->operands[1] != NULL);
+	int n = cmd->operand != NULL;
 
 	for (const char *p = cmd->path; p && (p = strchr(p, '%')); p++)
 		n++;
@@ -114,7 +107,7 @@ static int finish(struct api_cmd *a, int r, struct err *err)
 {
 	if (r >= 0)
 		return cli_option_flush(r ? r : a->reported ? CLI_EXIT_REFUSED : 0);
-	if (is_unread(err))
+	if (err->sys == EPIPE && ferror(stdout))
 		return CLI_EXIT_UNREAD;
 	api_cmd_name_option(a, err);
 	advise_session(a->cmd, err);
@@ -195,25 +188,31 @@ int api_cmd_main(const struct command *cmd, int argc, char **argv)
 
 /* ---- several operands ------------------------------------------------------------------------ */
 
-/* One form for any number of results, so that scripts need not count. */
-static int write_results(struct api_cmd *a, json_t *answers, struct err *err)
+int api_cmd_continue(struct api_cmd *a, const char *what, int count, struct err *err)
 {
-	auto_json json_t *whole = json_pack("{s:O}", "results", answers);
+	auto_free char *clean = NULL, *why = NULL;
+
+	if (count == 1 || a->misused || is_unreachable(err))
+		return -1;
+	api_cmd_name_option(a, err);
+	clean = human_clean_dup(what);
+	why = human_clean_dup(err->msg);
+	a->reported = true;
+	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
+	return 0;
+}
+
+/* One form for any number of results, so that scripts need not count. */
+static int write_results(struct api_cmd *a, const char *name, json_t *results, struct err *err)
+{
+	auto_json json_t *whole = json_pack("{s:O}", name, results);
 
 	return a->json ? api_cmd_write_json(whole, err) : 0;
 }
 
-int api_cmd_continue(struct api_cmd *a, const char *what, int count, struct err *err)
-{
-	if (count == 1 || a->misused || is_unreachable(err))
-		return -1;
-	api_cmd_complain(a, what, err);
-	return 0;
-}
-
 int api_cmd_remove_each(struct api_cmd *a, api_cmd_remove_fn *one, struct err *err)
 {
-	auto_json json_t *removed = json_array(), *answer = NULL;
+	auto_json json_t *removed = json_array();
 
 	for (int i = 0; i < a->argc; i++) {
 		if (one(a, a->argv[i], err) < 0) {
@@ -225,8 +224,7 @@ int api_cmd_remove_each(struct api_cmd *a, api_cmd_remove_fn *one, struct err *e
 		if (!a->json)
 			api_cmd_print("removed %s", a->argv[i]);
 	}
-	answer = json_pack("{s:O}", "removed", removed);
-	return a->json ? api_cmd_write_json(answer, err) : 0;
+	return write_results(a, "removed", removed, err);
 }
 
 /* -1: stop, and the caller reports err. */
@@ -239,12 +237,9 @@ static int note_failure(struct api_cmd *a, const char *operand, json_t *answers,
 	api_cmd_name_option(a, err);
 	json_array_append_new(answers, json_pack("{s:o, s:o}", "operand", api_cmd_string(operand),
 						 "error", api_cmd_string(err->msg)));
-	if (a->argc == 1) {
-		(void)write_results(a, answers, &ignored);
-		return -1;
-	}
-	api_cmd_complain(a, operand, err);
-	return 0;
+	if (a->argc == 1)
+		(void)write_results(a, "results", answers, &ignored);
+	return api_cmd_continue(a, operand, a->argc, err);
 }
 
 int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, command_print_fn *print, struct err *err)
@@ -267,5 +262,5 @@ int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, command_print_fn *print
 			print(a, answer);
 		json_array_append(answers, answer);
 	}
-	return write_results(a, answers, err);
+	return write_results(a, "results", answers, err);
 }

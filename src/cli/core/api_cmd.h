@@ -8,6 +8,9 @@
 #include "cli/core/member.h"
 #include "cli/core/target.h"
 
+DEFINE_AUTO(struct client *, client_free);
+DEFINE_AUTO(struct client_stream *, client_close);
+
 /* The first member of the option struct of every command. */
 struct api_cmd {
 	const struct command *cmd;
@@ -55,7 +58,8 @@ int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, command_print_fn *print
 /* For each operand `one`, which removes it. */
 typedef int api_cmd_remove_fn(struct api_cmd *a, const char *which, struct err *err);
 int api_cmd_remove_each(struct api_cmd *a, api_cmd_remove_fn *one, struct err *err);
-/* After a failure on one of `count` operands: prints it and returns 0, or -1 to stop. */
+/* After a failure on one of `count` operands: prints it, for an exit status of 1, and returns 0, or
+ * -1 to stop. */
 int api_cmd_continue(struct api_cmd *a, const char *what, int count, struct err *err);
 
 #endif

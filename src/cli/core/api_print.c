@@ -89,7 +89,7 @@ __attribute__((format(printf, 1, 0))) static char *make_clean(const char *fmt, v
 	return human_clean_dup(raw);
 }
 
-void api_cmd_print(const char *fmt, ...)
+void api_cmd_print_to(FILE *to, const char *fmt, ...)
 {
 	auto_free char *text = NULL;
 	va_list ap;
@@ -97,29 +97,9 @@ void api_cmd_print(const char *fmt, ...)
 	va_start(ap, fmt);
 	text = make_clean(fmt, ap);
 	va_end(ap);
-	puts(text ? text : "out of memory");
-}
-
-void api_cmd_complain(struct api_cmd *a, const char *what, struct err *err)
-{
-	auto_free char *clean = human_clean_dup(what), *why = NULL;
-
-	api_cmd_name_option(a, err);
-	why = human_clean_dup(err->msg);
-	a->reported = true;
-	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
-}
-
-void api_cmd_note(const char *fmt, ...)
-{
-	auto_free char *text = NULL;
-	va_list ap;
-
-	va_start(ap, fmt);
-	text = make_clean(fmt, ap);
-	va_end(ap);
-	fflush(stdout);
-	fprintf(stderr, "%s\n", text ? text : "out of memory");
+	if (to == stderr)
+		fflush(stdout);
+	fprintf(to, "%s\n", text ? text : "out of memory");
 }
 
 bool api_cmd_confirm(const struct api_cmd *a, const char *fmt, ...)

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "cli/core/command.h"
@@ -16,12 +17,11 @@ int api_cmd_write(struct api_cmd *a, const json_t *answer, command_print_fn *pri
 void api_cmd_print_answer(struct api_cmd *a, const json_t *answer);
 int api_cmd_write_json(const json_t *answer, struct err *err);
 int api_cmd_write_line(const json_t *answer, struct err *err);
-/* printf() and a newline; control characters become '?'. */
-void api_cmd_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* "lodge: what: why" on standard error; the exit status becomes 1. */
-void api_cmd_complain(struct api_cmd *a, const char *what, struct err *err);
-/* On standard error, after what was printed; a hint only if that is a terminal. */
-void api_cmd_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* printf() and a newline; control characters become '?'. A note goes to standard error, after what
+ * was printed, and so does a hint, but only if that is a terminal. */
+void api_cmd_print_to(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define api_cmd_print(...) api_cmd_print_to(stdout, __VA_ARGS__)
+#define api_cmd_note(...) api_cmd_print_to(stderr, __VA_ARGS__)
 #define api_cmd_hint(...) (isatty(STDERR_FILENO) ? api_cmd_note(__VA_ARGS__) : (void)0)
 /* Asks on a terminal, where only "y" or "yes" is a yes. Elsewhere, and with --yes, true. */
 bool api_cmd_confirm(const struct api_cmd *a, const char *fmt, ...)

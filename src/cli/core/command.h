@@ -20,7 +20,7 @@ struct command {
 	const char *name; /* "keys add" */
 	const char *usage; /* what follows the name; NULL in a command of several */
 	const char *summary; /* an imperative phrase of at most 60 characters */
-	const struct cli_option *options;
+	const struct cli_option *options; /* NULL: only --help */
 	size_t size; /* of its option struct, which begins with struct api_cmd; 0: only that */
 	const char *about; /* paragraphs of --help before the options, and */
 	const char *more; /* behind them; both may be NULL */
@@ -37,7 +37,7 @@ struct command {
 
 	/* The request. Options with a field go to its query (GET, DELETE) or to its body. */
 	const char *method, *path; /* %s of the path are operands */
-	const char *operands[2]; /* members of the body that they fill */
+	const char *operand; /* the member of the body that the only one fills */
 	bool sessions; /* one request for each operand, which is a session */
 	bool each; /* one request for each operand, which is removed */
 	command_fill_fn *fill; /* adds to the body */
@@ -69,6 +69,9 @@ const char *command_verb(const struct command *cmd);
 /* argv[0] is the name of the command. Returns the exit status. */
 int command_main(const struct command *cmd, int argc, char **argv);
 
+/* All of the following; NULL ends them. */
+extern const struct command *const all_commands[];
+
 /* sessions */
 extern const struct command cmd_enter, cmd_new, cmd_ls, cmd_show, cmd_cp, cmd_pause, cmd_unpause,
 	cmd_hibernate, cmd_resume, cmd_extend, cmd_rm;
@@ -80,7 +83,7 @@ extern const struct command cmd_users, cmd_cleanup, cmd_projects, cmd_teams, cmd
 /* the service, and this machine */
 extern const struct command cmd_status, cmd_top, cmd_events, cmd_templates, cmd_keys, cmd_policy,
 	cmd_bench, cmd_login, cmd_run, cmd_template, cmd_doctor, cmd_completion;
-/* rows with a file of their own */
-extern const struct command policy_test, templates_add;
+/* a row with a file of its own */
+extern const struct command templates_add;
 
 #endif

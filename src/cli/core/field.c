@@ -2,11 +2,17 @@
 #include "cli/core/field.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 #include "cli/core/member.h"
 #include "cli/core/print_session.h"
+
+enum { GAP = 2, LEAST = 8, COLUMNS = 16 };
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -38,15 +44,12 @@ const char *field_span(const json_t *record, const char *path, char buf[FIELD_TE
 	return ms < 0 ? "" : human_span(ms, buf);
 }
 
+/* A time may be missing, or be that of a clock slightly ahead. */
 const char *field_age(const json_t *record, const char *path, char buf[FIELD_TEXT])
 {
-	return human_span(clock_wall_ms() - member_number(record, path), buf);
-}
+	int64_t ms = member_number(record, path);
 
-/* As field_age(), but for a time that may be missing, or be that of a clock slightly ahead. */
-const char *field_idle(const json_t *record, const char *path, char buf[FIELD_TEXT])
-{
-	return member_number(record, path) < 0 ? "" : field_age(record, path, buf);
+	return ms < 0 ? "" : human_span(clock_wall_ms() - ms, buf);
 }
 
 const char *field_when(const json_t *record, const char *path, char buf[FIELD_TEXT])
@@ -73,72 +76,193 @@ const char *field_words(const json_t *record, const char *path, char buf[FIELD_T
 	return buf;
 }
 
-/* ---- printing -------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
-static void add_value(struct text_table *t, const struct field *f, const json_t *record)
+struct cell {
+	char *text;
+	enum tint tint;
+};
+
+struct field_table { /* cells come row by row */
+	const struct field *columns;
+	size_t ncolumns, ncells;
+	struct cell *cells;
+	bool failed; /* out of memory */
+};
+
+static void add_cell(struct field_table *t, const char *text, enum tint tint)
 {
-	char buf[FIELD_TEXT];
+	struct cell *cell = t->failed ? NULL : vec_push(&t->cells, &t->ncells, SIZE_MAX);
 
-	text_table_add(t, (f->text ? f->text : field_text)(record, f->path, buf));
-	if (f->tint)
-		text_table_tint(t, f->tint(record));
+	if (cell)
+		*cell = (struct cell){ human_clean_dup(*text ? text : "-"), tint };
+	t->failed = !cell || !cell->text;
 }
 
-void field_fill_table(const struct field *fields, const json_t *records, struct text_table *t)
+static void measure(const struct field_table *t, size_t widths[])
 {
+	for (size_t c = 0; c < t->ncolumns; c++)
+		widths[c] = t->columns[c].title ? strlen(t->columns[c].title) : 0;
+	for (size_t i = 0; i < t->ncells; i++) {
+		size_t w = human_width(t->cells[i].text), *max = &widths[i % t->ncolumns];
+
+		if (w > *max)
+			*max = w;
+	}
+}
+
+/* Narrows the widest column that may shrink, one character at a time, so that all get equally
+ * narrow. */
+static void shrink(const struct field_table *t, size_t widths[], size_t most)
+{
+	size_t sum = GAP * (t->ncolumns - 1);
+
+	for (size_t c = 0; c < t->ncolumns; c++)
+		sum += widths[c];
+	for (; sum > most; sum--) {
+		size_t best = t->ncolumns;
+
+		for (size_t c = 0; c < t->ncolumns; c++)
+			if (t->columns[c].flags & TABLE_SHRINK && widths[c] > LEAST &&
+			    (best == t->ncolumns || widths[c] > widths[best]))
+				best = c;
+		if (best == t->ncolumns)
+			return;
+		widths[best]--;
+	}
+}
+
+static void print_cell(FILE *to, const char *text, enum tint tint, size_t width, unsigned flags,
+		       bool last)
+{
+	size_t has = human_width(text), len = strlen(text);
+	const char *more = "";
+	int pad;
+
+	if (has > width) {
+		len = human_fit(text, width - 1);
+		has = width;
+		more = "\xe2\x80\xa6";
+	}
+	pad = (int)(width - has);
+	if (flags & TABLE_RIGHT)
+		fprintf(to, "%*s", pad, "");
+	fprintf(to, "%s%.*s%s%s", human_tint(tint), (int)len, text, more, human_tint_end(tint));
+	if (!last && !(flags & TABLE_RIGHT))
+		fprintf(to, "%*s", pad, "");
+}
+
+/* cells NULL: the titles. */
+static void print_row(const struct field_table *t, FILE *to, const struct cell *cells,
+		      const size_t widths[], const struct field_style *style)
+{
+	for (size_t c = 0; c < t->ncolumns; c++) {
+		enum tint tint = cells ? cells[c].tint : TINT_BOLD;
+		bool last = c + 1 == t->ncolumns;
+
+		print_cell(to, cells ? cells[c].text : t->columns[c].title,
+			   style->colours ? tint : TINT_NONE, widths[c], t->columns[c].flags, last);
+		fputs(last ? style->end : "  ", to);
+	}
+}
+
+static void print_rows(const struct field_table *t, FILE *to, const struct field_style *style)
+{
+	size_t widths[COLUMNS], rows = t->ncells / t->ncolumns;
+
+	measure(t, widths);
+	if (style->width)
+		shrink(t, widths, style->width);
+	if (t->columns[0].title)
+		print_row(t, to, NULL, widths, style);
+	if (style->rows && rows > style->rows)
+		rows = style->rows;
+	for (size_t r = 0; r < rows; r++)
+		print_row(t, to, t->cells + r * t->ncolumns, widths, style);
+}
+
+static void finish(struct field_table *t, FILE *to, const struct field_style *style)
+{
+	if (!t->failed)
+		print_rows(t, to, style);
+	for (size_t i = 0; i < t->ncells; i++)
+		free(t->cells[i].text);
+	free(t->cells);
+}
+
+static struct field_style style_of_stdout(void)
+{
+	struct field_style style = { .colours = human_colours(stdout), .end = "\n" };
+	struct winsize w;
+
+	if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0)
+		style.width = w.ws_col;
+	return style;
+}
+
+static const char *text_of(const struct field *f, const json_t *record, char buf[FIELD_TEXT])
+{
+	return (f->text ? f->text : field_text)(record, f->path, buf);
+}
+
+void field_print_table_as(const struct field *fields, const json_t *records, FILE *to,
+			  const struct field_style *style)
+{
+	struct field_table t = { .columns = fields };
+	char buf[FIELD_TEXT];
 	json_t *record;
 	size_t i;
 
-	*t = (struct text_table){ 0 };
-	for (const struct field *f = fields; t->ncolumns < TABLE_COLUMNS && f->title; f++)
-		t->columns[t->ncolumns++] = (struct text_table_column){ f->title, f->flags };
+	while (t.ncolumns < COLUMNS && fields[t.ncolumns].title)
+		t.ncolumns++;
 	json_array_foreach (records, i, record) {
-		for (size_t k = 0; k < t->ncolumns; k++)
-			add_value(t, &fields[k], record);
+		for (const struct field *f = fields; f < fields + t.ncolumns; f++)
+			add_cell(&t, text_of(f, record, buf),
+				 f->tint ? f->tint(record) : TINT_NONE);
 	}
+	finish(&t, to, style);
 }
 
 void field_print_table(const struct field *fields, const json_t *records)
 {
-	struct text_table t;
+	struct field_style style = style_of_stdout();
 
-	field_fill_table(fields, records, &t);
-	text_table_print(&t, stdout);
+	field_print_table_as(fields, records, stdout, &style);
 }
 
-void field_add_line(struct text_table *t, const char *title, const char *value)
+/* ---- records --------------------------------------------------------------------------------- */
+
+static void add_line(struct field_table *t, const char *title, const char *value, enum tint tint)
 {
 	if (!*value)
 		return;
-	text_table_add(t, title);
-	text_table_tint(t, TINT_BOLD);
-	text_table_add(t, value);
+	add_cell(t, title, TINT_BOLD);
+	add_cell(t, value, tint);
 }
 
-static void add_record_line(struct text_table *t, const struct field *f, const json_t *record)
+void field_add_line(struct field_table *t, const char *title, const char *value)
 {
-	char buf[FIELD_TEXT];
-	const char *value = (f->text ? f->text : field_text)(record, f->path, buf);
-
-	field_add_line(t, f->title, value);
-	if (*value && f->tint)
-		text_table_tint(t, f->tint(record));
+	add_line(t, title, value, TINT_NONE);
 }
 
 void field_print_record(const struct field *fields, const json_t *record)
 {
-	struct text_table t = { .ncolumns = 2 };
+	static const struct field untitled[2];
+	struct field_table t = { .columns = untitled, .ncolumns = 2 };
+	struct field_style style = style_of_stdout();
+	char buf[FIELD_TEXT];
 
 	for (const struct field *f = fields; f->title; f++) {
 		if (f->lines)
 			f->lines(&t, f->title, member_get(record, f->path));
 		else
-			add_record_line(&t, f, record);
+			add_line(&t, f->title, text_of(f, record, buf),
+				 f->tint ? f->tint(record) : TINT_NONE);
 	}
-	text_table_print(&t, stdout);
+	finish(&t, stdout, &style);
 }
 
-void field_add_limits(struct text_table *t, const char *title, json_t *limits)
+void field_add_limits(struct field_table *t, const char *title, json_t *limits)
 {
 	char line[FIELD_TEXT], size[HUMAN_TEXT];
 	const char *name;
@@ -156,7 +280,7 @@ void field_add_limits(struct text_table *t, const char *title, json_t *limits)
 	}
 }
 
-static void add_texts(struct text_table *t, const char *title, json_t *texts, const char *between)
+static void add_texts(struct field_table *t, const char *title, json_t *texts, const char *between)
 {
 	char line[FIELD_TEXT];
 	const char *name;
@@ -168,12 +292,12 @@ static void add_texts(struct text_table *t, const char *title, json_t *texts, co
 	}
 }
 
-void field_add_env(struct text_table *t, const char *title, json_t *env)
+void field_add_env(struct field_table *t, const char *title, json_t *env)
 {
 	add_texts(t, title, env, "=");
 }
 
-void field_add_tools(struct text_table *t, const char *title, json_t *tools)
+void field_add_tools(struct field_table *t, const char *title, json_t *tools)
 {
 	add_texts(t, title, tools, ": ");
 }

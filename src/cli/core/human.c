@@ -102,15 +102,13 @@ char *human_clean(const char *text, char *buf, size_t size)
 
 	for (; *text; text += len) {
 		bool bad = !(len = decode(text, &c)) || !is_safe(c);
+		size_t add = bad ? 1 : len;
 
-		len = len ? len : 1;
-		if (n + (bad ? 1 : len) >= size)
+		if (n + add >= size)
 			break;
-		if (bad)
-			buf[n++] = '?';
-		else
-			memcpy(buf + n, text, len);
-		n += bad ? 0 : len;
+		memcpy(buf + n, bad ? "?" : text, add);
+		n += add;
+		len = len ? len : 1;
 	}
 	buf[n] = '\0';
 	return buf;

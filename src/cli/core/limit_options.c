@@ -83,21 +83,16 @@ static int set_user(void *at, const char *name, const char *value, struct err *e
 	return set_text(&((struct template *)at)->user, value, err);
 }
 
-static int set_root(void *at, const char *name, const char *value, struct err *err)
+static int set_flag(void *at, const char *name, const char *value, struct err *err)
 {
-	(void)name;
-	(void)value;
-	(void)err;
-	((struct template *)at)->class = KEEPER_CLASS_ROOT;
-	return 0;
-}
+	struct template *t = at;
 
-static int set_require(void *at, const char *name, const char *value, struct err *err)
-{
-	(void)name;
 	(void)value;
 	(void)err;
-	((struct template *)at)->demand = KEEPER_DEMAND_CGROUP | KEEPER_DEMAND_DISK;
+	if (strcmp(name, "--root") == 0)
+		t->class = KEEPER_CLASS_ROOT;
+	else
+		t->demand = KEEPER_DEMAND_CGROUP | KEEPER_DEMAND_DISK;
 	return 0;
 }
 
@@ -117,12 +112,12 @@ const struct cli_option template_options[] = {
 	SET("env", 0, "NAME=VALUE", set_env, "set a variable (repeatable)"),
 	SET("workdir", 'w', "DIR", set_workdir, "working directory in the sandbox"),
 	SET("user", 0, "USER", set_user, "user in the sandbox: name, uid[:gid]"),
-	SET("root", 0, NULL, set_root, "allow root in the sandbox: apt and sudo work"),
+	SET("root", 0, NULL, set_flag, "allow root in the sandbox: apt and sudo work"),
 	{ NULL },
 };
 
 const struct cli_option require_options[] = {
-	SET("require-limits", 0, NULL, set_require, "fail if a limit cannot be enforced"),
+	SET("require-limits", 0, NULL, set_flag, "fail if a limit cannot be enforced"),
 	{ NULL },
 };
 

@@ -120,31 +120,26 @@ struct parse {
 	struct err *err;
 };
 
-static int store(const struct cli_option *o, void *at, const char *shown, const char *value,
-		 struct err *err)
-{
-	if (o->kind == CLI_SET)
-		return o->set(at, shown, value, err);
-	if (o->kind == CLI_FLAG) {
-		*(bool *)at = true; /* NOLINT(clang-analyzer-core.NullDereference): never NULL */
-		return 0;
-	}
-	*(const char **)at = value; /* NOLINT(clang-analyzer-core.NullDereference): likewise */
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every other kind has a value */
-	return *value || o->kind == CLI_ANY
-		       ? 0
-		       : err_set(err, ERR_INVALID, "%s: %s must not be empty", shown, o->arg);
-}
-
 static int set(struct parse *p, const struct search *s, const char *shown, const char *value)
 {
-	if (s->found->arg && !value) {
+	const struct cli_option *o = s->found;
+
+	if (o->arg && !value) {
 		if (p->at + 1 >= p->argc)
-			return err_set(p->err, ERR_INVALID, "%s: %s is missing", shown,
-				       s->found->arg);
+			return err_set(p->err, ERR_INVALID, "%s: %s is missing", shown, o->arg);
 		value = p->argv[++p->at];
 	}
-	return store(s->found, s->at, shown, value, p->err);
+	if (o->kind == CLI_SET)
+		return o->set(s->at, shown, value, p->err);
+	if (o->kind == CLI_FLAG) {
+		*(bool *)s->at = true; /* NOLINT(clang-analyzer-core.NullDereference): never NULL */
+		return 0;
+	}
+	*(const char **)s->at = value; /* NOLINT(clang-analyzer-core.NullDereference): likewise */
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every other kind has a value */
+	if (*value || o->kind == CLI_ANY)
+		return 0;
+	return err_set(p->err, ERR_INVALID, "%s: %s must not be empty", shown, o->arg);
 }
 
 static int parse_long(struct parse *p, const char *word)

@@ -20,7 +20,7 @@ enum {
 	CLI_EXIT_UNREAD = 128 + 13, /* as if killed by SIGPIPE */
 };
 
-/* at: the address in the option struct. value: NULL if the option takes none. */
+/* at: the address in the option struct. value: NULL if the option takes none. Returns 0 or -1. */
 typedef int cli_option_fn(void *at, const char *name, const char *value, struct err *err);
 
 enum cli_option_kind {

@@ -9,9 +9,7 @@
 
 const char *print_state(const json_t *session)
 {
-	if (member_true(session, "paused"))
-		return "paused";
-	return member_text(session, "state");
+	return member_true(session, "paused") ? "paused" : member_text(session, "state");
 }
 
 enum tint print_state_tint(const json_t *session)
@@ -31,10 +29,7 @@ char *print_name(const json_t *session, char *buf, size_t size)
 {
 	const char *key = member_text(session, "key"), *id = member_text(session, "id");
 
-	if (*key)
-		snprintf(buf, size, "%s (%s)", key, id);
-	else
-		snprintf(buf, size, "%s", id);
+	snprintf(buf, size, "%s%s%s%s", key, *key ? " (" : "", id, *key ? ")" : "");
 	return buf;
 }
 
@@ -49,9 +44,8 @@ char *print_cause(const json_t *cause, char *buf, size_t size)
 		return buf;
 	if (at >= 0)
 		human_span(clock_wall_ms() - at, ago);
-	snprintf(buf, size, "%s%s%s%s%s%s%s", member_text(cause, "code"), *actor ? " by " : "",
-		 actor, *ago ? ", " : "", ago, *ago ? " ago" : "", *text ? ": " : "");
-	strncat(buf, text, size - strlen(buf) - 1);
+	snprintf(buf, size, "%s%s%s%s%s%s%s%s", member_text(cause, "code"), *actor ? " by " : "",
+		 actor, *ago ? ", " : "", ago, *ago ? " ago" : "", *text ? ": " : "", text);
 	return buf;
 }
 
@@ -67,8 +61,6 @@ char *print_when(int64_t ms, char *buf, size_t size)
 	snprintf(buf, size, away < 0 ? "%s (%s ago)" : "%s (in %s)", human_when(ms, when), span);
 	return buf;
 }
-
-/* ---- fields ---------------------------------------------------------------------------------- */
 
 const char *print_key(const json_t *session)
 {
@@ -90,8 +82,6 @@ const char *field_state(const json_t *record, const char *path, char buf[FIELD_T
 	(void)buf;
 	return print_state(record);
 }
-
-/* ---- commands -------------------------------------------------------------------------------- */
 
 static const char *exec_state(const json_t *e, const char *path, char buf[FIELD_TEXT])
 {

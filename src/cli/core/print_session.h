@@ -7,7 +7,6 @@
 
 #include "cli/core/field.h"
 #include "cli/core/human.h"
-#include "cli/core/text_table.h"
 
 /* What print_state() returns. */
 #define SESSION_STATES                                                                             \

@@ -82,16 +82,14 @@ static bool is_shell(const json_t *x)
 }
 
 /* The newest shell with a terminal: only that can be resized. */
-static int find_shell(struct api_cmd *a, struct exec_job *j, struct err *err)
+static int find_shell(struct exec_job *j, struct err *err)
 {
 	auto_json json_t *all = NULL;
 	struct exec_job shell = *j;
 	json_t *x;
-	char path[API_PATH];
 	size_t i;
 
-	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/execs", j->ref) < 0 ||
-	    client_list(a->client, path, "execs", &all, err) < 0)
+	if (exec_job_list(j, &all, err) < 0)
 		return -1;
 	json_array_foreach (all, i, x) {
 		if (!is_shell(x))
@@ -109,10 +107,10 @@ static int start_command(struct api_cmd *a, struct exec_job *j, char **words, st
 
 	if (!body)
 		return err_sys(err, ENOMEM, "command");
-	if (api_cmd_put(a, body, "cwd", "--workdir", ((struct enter_opts *)a)->workdir, err) < 0)
+	if (api_cmd_put(a, body, "cwd", "--workdir", ((struct enter_opts *)a)->workdir, err) < 0 ||
+	    exec_job_put_words(a, body, words, err) < 0)
 		return -1;
-	return exec_job_put_words(a, body, words, err) < 0 ? -1
-							   : exec_job_start(j, body, NULL, err);
+	return exec_job_start(j, body, NULL, err);
 }
 
 /* Chooses the command to connect to: COMMAND, a running shell, or a new one. */
@@ -129,12 +127,13 @@ static int choose_command(struct api_cmd *a, struct tty_session *s, char **words
 		s->query = query;
 		return client_path(query, API_PATH, err, "&cwd=%s", o->workdir);
 	}
-	return o->fresh ? 0 : find_shell(a, s->job, err);
+	return o->fresh ? 0 : find_shell(s->job, err);
 }
 
-static void print_keys(const struct api_cmd *a, const struct tty_session *s, bool back,
-		       const char *outcome)
+static void print_keys(const struct api_cmd *a, const struct tty_session *s, bool back)
 {
+	const char *outcome = client_ws_header(s->ws, "Lodge-Outcome") ?: "";
+
 	if (a->quiet)
 		return;
 	print_outcome(a, s->job->ref, outcome, strcmp(outcome, "replaced") == 0, "");
@@ -147,9 +146,9 @@ static int run(struct api_cmd *a, struct err *err)
 {
 	struct exec_job j = { .client = a->client };
 	auto_fini(tty_session_fini) struct tty_session s = {
-		.job = &j, .no_keys = ((struct enter_opts *)a)->no_keys, .signals = -1
+		.job = &j, .no_keys = ((struct enter_opts *)a)->no_keys
 	};
-	char query[API_PATH], outcome[32];
+	char query[API_PATH];
 	bool back;
 	char **words = a->argv[a->argc] ? a->argv + a->argc + 1 : NULL; /* after -- */
 	int status;
@@ -159,9 +158,9 @@ static int run(struct api_cmd *a, struct err *err)
 	    get_session(a, j.ref, err) < 0 || choose_command(a, &s, words, query, err) < 0)
 		return -1;
 	back = *j.id && !words;
-	if (tty_session_open(&s, outcome, err) < 0)
+	if (tty_session_open(&s, err) < 0)
 		return -1;
-	print_keys(a, &s, back, outcome);
+	print_keys(a, &s, back);
 	status = tty_session_run(&s, err);
 	if (s.detached)
 		fprintf(stderr,
@@ -170,8 +169,6 @@ static int run(struct api_cmd *a, struct err *err)
 			words ? " " : "", words ? j.id : "");
 	return status;
 }
-
-/* ---- the command line ------------------------------------------------------------------------ */
 
 static const struct cli_option options[] = {
 	CLI_SECTION("Shell"),

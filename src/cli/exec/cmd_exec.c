@@ -51,21 +51,6 @@ static int run_detached(struct api_cmd *a, struct exec_job *j, json_t *body, str
 	return 0;
 }
 
-static int run_on_terminal(struct exec_job *j, json_t *body, struct err *err)
-{
-	return exec_job_start(j, body, NULL, err) < 0 ? -1 : tty_session_job(j, true, err);
-}
-
-static int on_start(struct exec_job *j, void *arg, struct err *err)
-{
-	struct exec_opts *o = arg;
-
-	o->a.threads = true;
-	if (exec_job_catch(j, err) < 0)
-		return -1;
-	return sends_stdin(o) ? exec_job_feed(j, err) : 0;
-}
-
 static const char *program(const struct api_cmd *a)
 {
 	return a->argc > 1 ? a->argv[1] : NULL;
@@ -84,9 +69,10 @@ static int run_attached(struct api_cmd *a, struct exec_job *j, json_t *body, str
 {
 	int status;
 
+	a->threads = true;
 	j->keep = a->json;
 	j->timeout_ms = (uint32_t)member_number(body, "timeout_ms");
-	if (exec_job_stream(j, body, on_start, a, err) < 0)
+	if (exec_job_stream(j, body, sends_stdin((struct exec_opts *)a), err) < 0)
 		return -1;
 	status = exec_job_status(j->end);
 	if (a->json)
@@ -119,15 +105,16 @@ static int run(struct api_cmd *a, struct err *err)
 	j.client = a->client;
 	if (target_ref(a->argv[0], j.ref, err) < 0 || fill_body(o, body, err) < 0)
 		return -1;
-	status = o->detach ? run_detached(a, &j, body, err)
-		 : o->tty  ? run_on_terminal(&j, body, err)
-			   : run_attached(a, &j, body, err);
+	if (o->tty && !o->detach)
+		status = exec_job_start(&j, body, NULL, err) < 0 ? -1
+								 : tty_session_job(&j, true, err);
+	else
+		status =
+			o->detach ? run_detached(a, &j, body, err) : run_attached(a, &j, body, err);
 	if (status < 0)
 		a->failed = failure_status(a, err);
 	return status;
 }
-
-/* ---- the command line ------------------------------------------------------------------------ */
 
 static int set_env(void *at, const char *name, const char *value, struct err *err)
 {

@@ -16,24 +16,15 @@ struct ps_opts {
 	const char *signal;
 };
 
-static int list_execs(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
-{
-	char path[API_PATH];
-
-	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/execs", ref) < 0)
-		return -1;
-	return api_cmd_list(a, path, "execs", ret, err);
-}
-
-static int find_newest(struct api_cmd *a, struct exec_job *j, const char *state, struct err *err)
+static int find_newest(struct exec_job *j, const char *state, struct err *err)
 {
 	auto_json json_t *all = NULL;
 	json_t *x;
 	size_t i;
 
-	if (list_execs(a, j->ref, &all, err) < 0)
+	if (exec_job_list(j, &all, err) < 0)
 		return -1;
-	json_array_foreach (json_object_get(all, "execs"), i, x)
+	json_array_foreach (all, i, x)
 		if (!state || member_is(x, "state", state))
 			snprintf(j->id, sizeof(j->id), "%s", member_text(x, "exec_id"));
 	return *j->id ? 0
@@ -50,7 +41,7 @@ static int find_job(struct api_cmd *a, const char *state, struct exec_job *j, st
 	if (target_ref(a->argv[0], j->ref, err) < 0)
 		return -1;
 	if (!id)
-		return find_newest(a, j, state, err);
+		return find_newest(j, state, err);
 	if (snprintf(j->id, sizeof(j->id), "%s", id) >= (int)sizeof(j->id) ||
 	    strncmp(id, "exe_", 4) != 0)
 		return err_set(err, ERR_INVALID,
@@ -61,33 +52,28 @@ static int find_job(struct api_cmd *a, const char *state, struct exec_job *j, st
 
 /* ---- ps -------------------------------------------------------------------------------------- */
 
-static void hint_empty(int64_t ended)
-{
-	if (ended)
-		api_cmd_hint("no running command; -a lists the %lld that ended", (long long)ended);
-	else
-		api_cmd_hint("no commands (run one: lodge exec)");
-}
-
 static int run_ps(struct api_cmd *a, struct err *err)
 {
-	auto_json json_t *answer = NULL;
-	char ref[TARGET_REF];
+	auto_json json_t *all = NULL, *answer = NULL;
+	struct exec_job j = { .client = a->client };
 	int64_t ended = 0;
-	json_t *all;
 
-	if (target_ref(a->argv[0], ref, err) < 0 || list_execs(a, ref, &answer, err) < 0)
+	if (target_ref(a->argv[0], j.ref, err) < 0 || exec_job_list(&j, &all, err) < 0)
 		return -1;
-	all = json_object_get(answer, "execs");
 	for (size_t i = json_array_size(all); !((struct ps_opts *)a)->all && i-- > 0;)
 		if (!member_is(json_array_get(all, i), "state", "running")) {
 			json_array_remove(all, i);
 			ended++;
 		}
+	answer = json_pack("{s:O}", "execs", all);
 	if (api_cmd_write(a, answer, api_cmd_print_answer, err) < 0)
 		return -1;
-	if (!a->json && !json_array_size(all))
-		hint_empty(ended);
+	if (a->json || json_array_size(all))
+		return 0;
+	if (ended)
+		api_cmd_hint("no running command; -a lists the %lld that ended", (long long)ended);
+	else
+		api_cmd_hint("no commands (run one: lodge exec)");
 	return 0;
 }
 
@@ -161,7 +147,7 @@ static int run_attach(struct api_cmd *a, struct err *err)
 	if (exec_job_resize(&j))
 		return tty_session_job(&j, false, err);
 	a->threads = true;
-	if (exec_job_catch(&j, err) < 0 || (!isatty(STDIN_FILENO) && exec_job_feed(&j, err) < 0) ||
+	if (exec_job_forward(&j, !isatty(STDIN_FILENO), err) < 0 ||
 	    exec_job_follow(&j, true, err) < 0)
 		return -1;
 	exec_job_explain(&j);

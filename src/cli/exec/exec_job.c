@@ -23,8 +23,6 @@ void exec_job_fini(struct exec_job *j)
 	json_decref(j->end);
 	for (int i = 0; i < JOB_STREAMS; i++)
 		free(j->kept[i].bytes);
-	j->end = NULL;
-	memset(j->kept, 0, sizeof(j->kept));
 }
 
 int exec_job_put_words(struct api_cmd *a, json_t *body, char **words, struct err *err)
@@ -56,6 +54,15 @@ int exec_job_start(struct exec_job *j, json_t *body, json_t **ret, struct err *e
 	return 0;
 }
 
+int exec_job_list(const struct exec_job *j, json_t **ret, struct err *err)
+{
+	char path[API_PATH];
+
+	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/execs", j->ref) < 0)
+		return -1;
+	return client_list(j->client, path, "execs", ret, err);
+}
+
 int exec_job_get(struct exec_job *j, json_t **ret, struct err *err)
 {
 	auto_json json_t *answer = NULL;
@@ -71,19 +78,14 @@ int exec_job_get(struct exec_job *j, json_t **ret, struct err *err)
 	return 0;
 }
 
-static json_t *signal_value(const char *signal)
-{
-	char *end;
-	long n = strtol(signal, &end, 10);
-
-	return *signal && !*end ? json_integer(n) : json_string(signal);
-}
-
 int exec_job_signal(const struct exec_job *j, const char *signal, struct err *err)
 {
 	auto_json json_t *body = json_object();
+	char *end;
+	long n = strtol(signal, &end, 10);
 
-	if (json_object_set_new(body, "signal", signal_value(signal)) < 0)
+	if (json_object_set_new(body, "signal",
+				*signal && !*end ? json_integer(n) : json_string(signal)) < 0)
 		return err_set(err, ERR_INVALID, "unknown signal \"%.32s\"", signal);
 	return api_cmd_call(j, "POST", body, NULL, err, JOB_URL "/signal", j->ref, j->id);
 }
@@ -194,10 +196,9 @@ void exec_job_print_detached(const struct exec_job *j)
 		j->ref, j->id);
 }
 
-/* ---- threads --------------------------------------------------------------------------------- */
+/* ---- input and signals ----------------------------------------------------------------------- */
 
 /* The main thread reads the output of the command. Other threads send input and forward signals. */
-
 static int start_thread(void *(*run)(void *), struct exec_job *j, struct err *err)
 {
 	pthread_t thread;
@@ -208,8 +209,6 @@ static int start_thread(void *(*run)(void *), struct exec_job *j, struct err *er
 	pthread_detach(thread);
 	return 0;
 }
-
-/* ---- input ----------------------------------------------------------------------------------- */
 
 /* Retries only if the service certainly received nothing: input must not be sent twice. */
 static int send_piece(struct exec_job *j, const char *bytes, size_t len, struct err *err)
@@ -274,13 +273,6 @@ static void *send_input(void *arg)
 	return NULL;
 }
 
-int exec_job_feed(struct exec_job *j, struct err *err)
-{
-	return start_thread(send_input, j, err);
-}
-
-/* ---- signals --------------------------------------------------------------------------------- */
-
 static void *forward_signals(void *arg)
 {
 	struct exec_job *j = arg;
@@ -300,11 +292,13 @@ static void *forward_signals(void *arg)
 	return NULL;
 }
 
-int exec_job_catch(struct exec_job *j, struct err *err)
+int exec_job_forward(struct exec_job *j, bool input, struct err *err)
 {
 	sigset_t set;
 
 	cleanup_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	return start_thread(forward_signals, j, err);
+	if (start_thread(forward_signals, j, err) < 0)
+		return -1;
+	return input ? start_thread(send_input, j, err) : 0;
 }

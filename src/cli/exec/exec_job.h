@@ -34,6 +34,8 @@ void exec_job_fini(struct exec_job *j); /* not the client */
 int exec_job_put_words(struct api_cmd *a, json_t *body, char **words, struct err *err);
 /* Starts it in the background; *ret is the answer. */
 int exec_job_start(struct exec_job *j, json_t *body, json_t **ret, struct err *err);
+/* All commands of its session; needs no id. */
+int exec_job_list(const struct exec_job *j, json_t **ret, struct err *err);
 /* Gets its record. */
 int exec_job_get(struct exec_job *j, json_t **ret, struct err *err);
 /* By the name or number of a signal. */
@@ -43,11 +45,10 @@ json_t *exec_job_size(void);
 /* Resizes its terminal to that. False: it has none, or has ended. */
 bool exec_job_resize(const struct exec_job *j);
 
-/* Sends standard input to the command, to its end, in a thread. The thread uses the job until the
- * process exits, so the job must be static, and api_cmd.threads set. */
-int exec_job_feed(struct exec_job *j, struct err *err);
-/* Forwards SIGINT, SIGQUIT and SIGTERM to the command from now on; a second one detaches. */
-int exec_job_catch(struct exec_job *j, struct err *err);
+/* Forwards SIGINT, SIGQUIT and SIGTERM to the command from now on, and with `input` standard input;
+ * a second signal detaches. The threads use the job until the process exits, so the job must be
+ * static, and api_cmd.threads set. */
+int exec_job_forward(struct exec_job *j, bool input, struct err *err);
 
 /* The exit status of lodge for the record of an ended command; explains limits on stderr. */
 int exec_job_status(const json_t *end);

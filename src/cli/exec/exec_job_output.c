@@ -17,8 +17,6 @@
 
 enum { WAIT_MS = 30000, RANDOM = 18, KEY_LENGTH = BASE64_ENCODED(RANDOM) };
 
-DEFINE_AUTO(struct client_stream *, client_close);
-
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static int keep(struct job_text *t, const char *bytes, size_t len, struct err *err)
@@ -261,17 +259,7 @@ static int open_stream(struct exec_job *j, const json_t *body, struct client_str
 	return 0;
 }
 
-static void warn_replaced(const struct client_stream *s)
-{
-	const char *outcome = client_header(s, "Lodge-Outcome");
-
-	if (outcome && strcmp(outcome, "replaced") == 0)
-		fputs("lodge: the files of the session were lost; it starts with new ones\n",
-		      stderr);
-}
-
-int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *started, void *arg,
-		    struct err *err)
+int exec_job_stream(struct exec_job *j, json_t *body, bool input, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
 	int n;
@@ -281,8 +269,10 @@ int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *start
 	snprintf(j->id, sizeof(j->id), "%s", client_header(s, "Lodge-Exec") ?: "");
 	if (!*j->id)
 		return err_set(err, ERR_UNAVAILABLE, "unexpected response: no Lodge-Exec header");
-	warn_replaced(s);
-	if (started(j, arg, err) < 0)
+	if (strcmp(client_header(s, "Lodge-Outcome") ?: "", "replaced") == 0)
+		fputs("lodge: the files of the session were lost; it starts with new ones\n",
+		      stderr);
+	if (exec_job_forward(j, input, err) < 0)
 		return -1;
 	n = read_stream(j, s, err);
 	if (n < 0 && wait_to_retry(j, err) == 0)

@@ -5,11 +5,9 @@
 
 #include "cli/exec/exec_job.h"
 
-/* Starts it and reads its output to the end: as a stream, and by offsets after that breaks. Calls
- * `started` when its id is known. */
-typedef int exec_job_started_fn(struct exec_job *j, void *arg, struct err *err);
-int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *started, void *arg,
-		    struct err *err);
+/* Starts it, forwards signals and with `input` standard input, and reads its output to the end: as
+ * a stream, and by offsets after that breaks. */
+int exec_job_stream(struct exec_job *j, json_t *body, bool input, struct err *err);
 /* Reads from j->at on; without `wait` only what exists. Sets j->end when the command ended. */
 int exec_job_follow(struct exec_job *j, bool wait, struct err *err);
 

@@ -70,19 +70,19 @@ static void send_size(struct tty_session *s, uint32_t rows, uint32_t cols)
 		(void)client_ws_send(s->ws, true, text, (size_t)n, &ignored);
 }
 
-/* The screen may be incomplete, or contain messages of lodge: a change of size makes programs
- * redraw it. */
-static void force_redraw(struct tty_session *s)
+/* With redraw: the screen may be incomplete, or contain messages of lodge, and a change of size
+ * makes programs redraw it. */
+static void resize(struct tty_session *s, bool redraw)
 {
 	uint32_t rows, cols;
 
 	terminal_size(&rows, &cols);
-	if (rows > 1)
+	if (redraw && rows > 1)
 		send_size(s, rows - 1, cols);
 	send_size(s, rows, cols);
 }
 
-int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *err)
+int tty_session_open(struct tty_session *s, struct err *err)
 {
 	bool back = *s->job->id && !s->from_start;
 
@@ -90,12 +90,11 @@ int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *er
 		return -1;
 	if (back) {
 		s->replay_ms = clock_wall_ms() + REPLAY_MS;
-		force_redraw(s);
+		resize(s, true);
 	}
 	if (!*s->job->id)
 		snprintf(s->job->id, sizeof(s->job->id), "%s",
 			 client_ws_header(s->ws, "Lodge-Exec") ?: "");
-	snprintf(ret_outcome, 32, "%s", client_ws_header(s->ws, "Lodge-Outcome") ?: "");
 	return *s->job->id
 		       ? 0
 		       : err_set(err, ERR_UNAVAILABLE, "unexpected response: no Lodge-Exec header");
@@ -104,19 +103,9 @@ int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *er
 void tty_session_fini(struct tty_session *s)
 {
 	client_ws_close(s->ws);
-	if (s->signals >= 0)
-		close(s->signals);
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */
-
-static int show(struct tty_session *s, const char *bytes, size_t len, struct err *err)
-{
-	int e = file_write_all(STDOUT_FILENO, bytes, len);
-
-	s->at += len;
-	return e < 0 ? err_sys(err, -e, "standard output") : RUNNING;
-}
 
 /* {"exec_id", "offset"}, or {"exit": ...} */
 static int handle_text(struct tty_session *s, const char *text, size_t len, struct err *err)
@@ -142,11 +131,15 @@ static int handle_message(struct tty_session *s, struct err *err)
 {
 	struct client_ws_message m;
 	bool good = client_ws_read(s->ws, &m, err) == 0;
+	int r;
 
 	if (good && m.kind == CLIENT_WS_NOTHING)
 		return RUNNING;
-	if (good && m.kind == CLIENT_WS_BYTES)
-		return show(s, m.data, m.len, err);
+	if (good && m.kind == CLIENT_WS_BYTES) {
+		r = file_write_all(STDOUT_FILENO, m.data, m.len);
+		s->at += m.len;
+		return r < 0 ? err_sys(err, -r, "standard output") : RUNNING;
+	}
 	if (good && m.kind == CLIENT_WS_TEXT)
 		return handle_text(s, m.data, m.len, err);
 	if (good)
@@ -258,14 +251,6 @@ static int catch_signals(struct tty_session *s, struct err *err)
 	return s->signals < 0 ? err_sys(err, errno, "signals") : 0;
 }
 
-static void resize(struct tty_session *s)
-{
-	uint32_t rows, cols;
-
-	terminal_size(&rows, &cols);
-	send_size(s, rows, cols);
-}
-
 /* True: detach. */
 static bool handle_signals(struct tty_session *s)
 {
@@ -275,7 +260,7 @@ static bool handle_signals(struct tty_session *s)
 		if (info.ssi_signo == SIGCONT && s->raw)
 			(void)terminal_raw(STDIN_FILENO); /* a shell may have changed it */
 		if (info.ssi_signo == SIGCONT || info.ssi_signo == SIGWINCH) {
-			resize(s);
+			resize(s, false);
 			continue;
 		}
 		s->detached_by = (int)info.ssi_signo;
@@ -285,12 +270,6 @@ static bool handle_signals(struct tty_session *s)
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
-
-/* A pipe is not read while disconnected. */
-static bool reads_input(const struct tty_session *s)
-{
-	return !s->eof && (s->ws || s->tty);
-}
 
 /* Every reader of a pipe sees its end, but ctrl-d ends only one read, and is lost while a shell
  * sets up its terminal: send it again and again. */
@@ -304,13 +283,15 @@ static void repeat_eof(struct tty_session *s)
 	s->eof_ms = s->eof_ms < EOF_LAST_MS ? 2 * s->eof_ms : EOF_LAST_MS;
 }
 
-/* Reads input only when it can be sent, so that sending never blocks. ms: -1 waits forever. True:
+/* Reads input only when it can be sent, so that sending never blocks, and a pipe only while
+ * connected. ms: -1 waits forever. True:
  * detach. */
 static bool wait_for_event(struct tty_session *s, int ms)
 {
+	bool reads = !s->eof && (s->ws || s->tty);
 	struct pollfd p[] = { { .fd = s->signals, .events = POLLIN },
 			      { .fd = s->ws ? client_ws_fd(s->ws) : -1, .events = POLLIN },
-			      { .fd = reads_input(s) ? STDIN_FILENO : -1, .events = POLLIN } };
+			      { .fd = reads ? STDIN_FILENO : -1, .events = POLLIN } };
 	struct pollfd out = { .fd = p[1].fd, .events = POLLOUT };
 	int n;
 
@@ -347,7 +328,7 @@ static int reconnect(struct tty_session *s, struct err *err)
 	if (open_ws(s, err) < 0)
 		return retry_is_worth(err) ? 0 : -1;
 	retry_over(&s->retry);
-	force_redraw(s);
+	resize(s, true);
 	if (s->typed_len)
 		send_input(s, s->typed, s->typed_len);
 	s->typed_len = 0;
@@ -385,18 +366,16 @@ int tty_session_run(struct tty_session *s, struct err *err)
 	r = loop(s, err);
 	if (s->raw)
 		terminal_restore();
+	close(s->signals);
 	return r;
 }
 
 int tty_session_job(struct exec_job *j, bool from_start, struct err *err)
 {
-	auto_fini(tty_session_fini) struct tty_session s = { .job = j,
-							     .from_start = from_start,
-							     .signals = -1 };
-	char outcome[32];
+	auto_fini(tty_session_fini) struct tty_session s = { .job = j, .from_start = from_start };
 	int status;
 
-	if (tty_session_open(&s, outcome, err) < 0)
+	if (tty_session_open(&s, err) < 0)
 		return -1;
 	if (!from_start && isatty(STDIN_FILENO))
 		fprintf(stderr, "lodge: " TTY_DETACH_KEYS " detaches and leaves it running\n");

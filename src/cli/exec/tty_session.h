@@ -31,8 +31,7 @@ struct tty_session {
 	int64_t replay_ms; /* until then the terminal may reply to queries in replayed output */
 };
 
-/* Connects; ret_outcome: what happened to the session ("resumed", ...), or "". */
-int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *err);
+int tty_session_open(struct tty_session *s, struct err *err);
 /* Runs until the command ends or the user detaches. Returns the exit status of lodge, or -1. */
 int tty_session_run(struct tty_session *s, struct err *err);
 void tty_session_fini(struct tty_session *s);

@@ -31,23 +31,18 @@ struct doctor {
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-static void print_check(const char *name, bool found, bool needed, const char *detail,
-			const char *advice)
-{
-	const char *state = found ? "ok" : needed ? "MISSING" : "missing";
-
-	printf("%-8s %s%s%s%s\n", state, name, detail[0] ? ": " : "", detail,
-	       found || needed ? "" : " (optional)");
-	if (!found && advice)
-		printf("%8s -> %s\n", "", advice);
-}
-
 static void report(struct doctor *d, const char *name, bool found, bool needed, const char *detail,
 		   const char *advice)
 {
 	d->failed |= !found && needed;
 	if (!d->a.json) {
-		print_check(name, found, needed, detail, advice);
+		printf("%-8s %s%s%s%s\n",
+		       found	? "ok"
+		       : needed ? "MISSING"
+				: "missing",
+		       name, *detail ? ": " : "", detail, found || needed ? "" : " (optional)");
+		if (!found && advice)
+			printf("%8s -> %s\n", "", advice);
 		fflush(stdout);
 		return;
 	}
@@ -78,38 +73,29 @@ static void probe_in_child(const struct doctor_check *c, int out)
 }
 
 /* The execveat probe becomes /bin/true: it writes nothing and exits with 0. */
-static int try_check(const struct doctor_check *c, struct answer *ret)
-{
-	int p[2], status = 0;
-	struct answer a = { 0 };
-	ssize_t n;
-	pid_t pid;
-
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return -errno;
-	pid = fork();
-	if (pid == 0)
-		probe_in_child(c, p[1]);
-	close(p[1]);
-	n = pid < 0 ? -1 : read(p[0], &a, sizeof(a));
-	close(p[0]);
-	if (pid < 0 || waitpid(pid, &status, 0) < 0)
-		return -EAGAIN;
-	a.detail[DOCTOR_TEXT - 1] = '\0';
-	if (n != sizeof(a))
-		a.result = WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EINTR;
-	*ret = a;
-	return a.result;
-}
-
 static void run_check(struct doctor *d, const struct doctor_check *c)
 {
-	struct answer a = { 0 };
-	int r = try_check(c, &a);
+	struct answer a = { .result = -1 };
+	int p[2], status = 0;
+	ssize_t n = -1;
+	pid_t pid = -1;
 
-	if (r < 0 && !a.detail[0])
-		snprintf(a.detail, sizeof(a.detail), "%s", strerrordesc_np(-r));
-	report(d, c->name, r == 0, c->need == NEEDED, a.detail, c->advice);
+	if (pipe2(p, O_CLOEXEC) == 0) {
+		pid = fork();
+		if (pid == 0)
+			probe_in_child(c, p[1]);
+		close(p[1]);
+		n = pid < 0 ? -1 : read(p[0], &a, sizeof(a));
+		close(p[0]);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		snprintf(a.detail, sizeof(a.detail), "%s", strerrordesc_np(EAGAIN));
+	else if (n != sizeof(a) && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		a.result = 0;
+	else if (n != sizeof(a))
+		snprintf(a.detail, sizeof(a.detail), "%s", strerrordesc_np(EINTR));
+	a.detail[DOCTOR_TEXT - 1] = '\0';
+	report(d, c->name, a.result == 0, c->need == NEEDED, a.detail, c->advice);
 }
 
 static void check_program(struct doctor *d, const char *name)
@@ -181,8 +167,6 @@ static void check_sandbox(struct doctor *d)
 	report(d, "a sandbox", r == 0, true, r < 0 ? err.msg : detail,
 	       "fix the checks marked MISSING above, then run lodge doctor again");
 }
-
-/* ---- the command ----------------------------------------------------------------------------- */
 
 static int run(struct api_cmd *a, struct err *err)
 {

@@ -20,13 +20,16 @@
 #include "sandbox/template/template_fill.h"
 #include "sandbox/template/template_json.h"
 
-struct add_opts {
+struct local_opts {
 	struct api_cmd a;
-	struct template t;
 	const char *home;
+	struct template t; /* that add creates */
 };
 
-/* ---- progress -------------------------------------------------------------------------------- */
+/* clang-format off */
+#define OPTION_HOME                                                                                \
+	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct local_opts, home), "data directory of lodge" }
+/* clang-format on */
 
 static void show_progress(void *arg, const struct archive_unpack *u)
 {
@@ -37,12 +40,6 @@ static void show_progress(void *arg, const struct archive_unpack *u)
 			(unsigned long long)(u->done >> 20));
 	else
 		fprintf(stderr, "\runpacking %llu MB", (unsigned long long)(u->done >> 20));
-}
-
-static void clear_progress(void)
-{
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%40s\r", "");
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -79,8 +76,7 @@ static void close_source(struct source *s)
 {
 	if (s->fd >= 0)
 		close(s->fd);
-	if (s->is_oci && s->image.nlayers)
-		oci_image_close(&s->image);
+	oci_image_close(&s->image);
 }
 
 /* tar(1) reads the directory with the permissions of the caller. A sandbox that binds the directory
@@ -137,17 +133,11 @@ static int fill(struct keeper_client *k, struct sandbox *sb, struct source *s, s
 				    .arg = k };
 	int r = unpack_source(&u, k, s, err);
 
-	clear_progress();
+	if (u.progress)
+		fprintf(stderr, "\r%40s\r", "");
 	sandbox_free(u.host);
 	t->made.bytes = u.bytes;
 	return r;
-}
-
-static int note_origin(struct template *t, const struct source *s, struct err *err)
-{
-	t->made.at = clock_wall_ms();
-	t->made.from = strdup(s->is_oci ? "oci" : s->is_dir ? "directory" : "tar");
-	return t->made.from ? 0 : err_sys(err, ENOMEM, "template");
 }
 
 static int build(const char *home, const char *name, struct source *s, struct template *t,
@@ -159,9 +149,12 @@ static int build(const char *home, const char *name, struct source *s, struct te
 	struct sandbox_spec spec = template_fill_spec(0);
 	struct err ignored;
 
-	if (keeper_client_spawn(&how, &k, err) < 0 || sandbox_new(k, &spec, &sb, err) < 0 ||
-	    note_origin(t, s, err) < 0)
+	if (keeper_client_spawn(&how, &k, err) < 0 || sandbox_new(k, &spec, &sb, err) < 0)
 		return -1;
+	t->made.at = clock_wall_ms();
+	t->made.from = strdup(s->is_oci ? "oci" : s->is_dir ? "directory" : "tar");
+	if (!t->made.from)
+		return err_sys(err, ENOMEM, "template");
 	if (fill(k, sb, s, t, err) < 0 || template_fill_user(sb, t, err) < 0)
 		return err_ctx(err, "%s", s->path);
 	/* an interrupted add or rm leaves files without a template.json */
@@ -199,11 +192,11 @@ static int check_name(const char *home, const char *name, struct err *err)
 
 static int run_add(struct api_cmd *a, struct err *err)
 {
-	struct template *t = &((struct add_opts *)a)->t;
+	struct template *t = &((struct local_opts *)a)->t;
 	auto_fini(close_source) struct source s = { .fd = -1 };
 	char home[HOME_DIR_SIZE];
 
-	if (home_dir_find(((struct add_opts *)a)->home, home, err) < 0 ||
+	if (home_dir_find(((struct local_opts *)a)->home, home, err) < 0 ||
 	    check_name(home, a->argv[0], err) < 0 || limit_opt_check(t, err) < 0 ||
 	    open_source(a->argv[1], &s, t, err) < 0)
 		return -1;
@@ -215,20 +208,20 @@ static int run_add(struct api_cmd *a, struct err *err)
 
 static void init(struct api_cmd *a)
 {
-	template_init(&((struct add_opts *)a)->t);
+	template_init(&((struct local_opts *)a)->t);
 }
 
 static void fini(struct api_cmd *a)
 {
-	template_fini(&((struct add_opts *)a)->t);
+	template_fini(&((struct local_opts *)a)->t);
 }
 
 static const struct cli_option options[] = {
 	CLI_SECTION("Defaults of its sandboxes"),
-	CLI_INCLUDE(template_options, offsetof(struct add_opts, t)),
-	CLI_INCLUDE(require_options, offsetof(struct add_opts, t)),
+	CLI_INCLUDE(template_options, offsetof(struct local_opts, t)),
+	CLI_INCLUDE(require_options, offsetof(struct local_opts, t)),
 	CLI_SECTION("This machine"),
-	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct add_opts, home), "data directory of lodge" },
+	OPTION_HOME,
 	{ NULL },
 };
 
@@ -241,7 +234,7 @@ static const struct command template_add = {
 		"image layout.\n",
 	.options = options,
 	.more = "`lodge templates add` creates one of a service, for sessions.\n",
-	.size = sizeof(struct add_opts),
+	.size = sizeof(struct local_opts),
 	.least = 2,
 	.most = 2,
 	.local = true,
@@ -249,16 +242,6 @@ static const struct command template_add = {
 	.init = init,
 	.fini = fini,
 };
-
-struct local_opts {
-	struct api_cmd a;
-	const char *home;
-};
-
-/* clang-format off */
-#define OPTION_HOME                                                                                \
-	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct local_opts, home), "data directory of lodge" }
-/* clang-format on */
 
 /* ---- ls -------------------------------------------------------------------------------------- */
 

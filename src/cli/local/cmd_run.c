@@ -202,8 +202,6 @@ static void warn_unenforced(const struct run_opts *o, const struct sandbox_spec 
 			"lodge: the disk limit is NOT enforced on this host (see lodge doctor)\n");
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
-
 static int add_term(struct run_opts *o, struct err *err)
 {
 	const char *term = getenv("TERM");
@@ -274,7 +272,7 @@ static int run_in(struct run_opts *o, struct local_run *r, char **argv)
 		return cli_option_fail(
 			local_run_start_status(&r->err, o->script ? "bash" : argv[0]), &r->err);
 	find_cause(r);
-	return o->a.json ? local_run_report_json(r) : local_run_report(r);
+	return local_run_report(r);
 }
 
 static int load_base(struct run_opts *o, const char *home, struct err *err)

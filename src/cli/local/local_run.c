@@ -2,12 +2,16 @@
 #include "cli/local/local_run.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -18,7 +22,6 @@
 #include "cli/core/limit_note.h"
 #include "cli/core/options.h"
 #include "cli/core/terminal.h"
-#include "cli/local/output_sink.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec_log.h"
 #include "sandbox/guest_exec_sync.h"
@@ -38,6 +41,66 @@ enum {
 	NFDS,
 };
 
+/* ---- sinks ----------------------------------------------------------------------------------- */
+
+/* Writes to standard output or error without blocking, so that a stalled reader cannot keep lodge
+ * from handling signals. O_NONBLOCK cannot be set: other processes share the file description. */
+struct output_sink {
+	int fd; /* what to poll for POLLOUT */
+	int own; /* a file description of its own; -1: none */
+	bool socket;
+	size_t chunk; /* maximum that one write takes without blocking */
+	bool dead; /* EPIPE: the reader closed it */
+};
+
+static void output_sink_init(struct output_sink *s, int fd)
+{
+	struct stat st;
+	char path[32];
+
+	*s = (struct output_sink){ .fd = fd, .own = -1, .chunk = SSIZE_MAX };
+	if (fstat(fd, &st) < 0)
+		return;
+	s->socket = S_ISSOCK(st.st_mode);
+	if (S_ISFIFO(st.st_mode)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		s->own = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+		if (s->own >= 0)
+			s->fd = s->own;
+	}
+	/* poll() guarantees space for PIPE_BUF bytes in a pipe or terminal, not more */
+	if ((S_ISFIFO(st.st_mode) && s->own < 0) || S_ISCHR(st.st_mode))
+		s->chunk = PIPE_BUF;
+}
+
+static void output_sink_fini(struct output_sink *s)
+{
+	if (s->own >= 0)
+		close(s->own);
+	s->own = -1;
+}
+
+/* Bytes taken, or -errno; -EAGAIN: poll first. */
+static ssize_t output_sink_write(struct output_sink *s, const void *data, size_t len)
+{
+	struct pollfd p = { .fd = s->fd, .events = POLLOUT };
+	ssize_t n;
+
+	if (len > s->chunk)
+		len = s->chunk;
+	if (s->chunk == PIPE_BUF && poll(&p, 1, 0) == 0)
+		return -EAGAIN;
+	n = s->socket ? send(s->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL)
+		      : write(s->fd, data, len);
+	if (n < 0 && errno == EINTR)
+		return 0;
+	if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
+		s->dead = true;
+	return n < 0 ? -errno : n;
+}
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
 struct loop {
 	struct local_run *r;
 	int signals;
@@ -49,8 +112,6 @@ struct loop {
 	int64_t kill_at; /* 0: none */
 	char buf[CHUNK];
 };
-
-/* ---- output ---------------------------------------------------------------------------------- */
 
 static void stop(struct loop *l)
 {
@@ -360,19 +421,6 @@ static int status_of(const struct local_run *r)
 	return res->signal ? SIGNAL_BASE + res->signal : res->code;
 }
 
-int local_run_report(const struct local_run *r)
-{
-	unsigned hits = hits_of(r);
-
-	fflush(stdout);
-	for (unsigned i = 0; i < HITS; i++)
-		if (hits & 1u << i)
-			limit_note_print(guest_exec_hit_name(1u << i), &r->limits, r->timeout_ms);
-	if (r->err.code && !r->oom && !r->late)
-		return cli_option_fail(status_of(r), &r->err);
-	return status_of(r);
-}
-
 /* ---- json ------------------------------------------------------------------------------------ */
 
 static void put_end(struct json_out *j, const struct local_run *r)
@@ -431,7 +479,7 @@ static void put_hits(struct json_out *j, unsigned hits)
 	json_out_end(j);
 }
 
-int local_run_report_json(const struct local_run *r)
+static int report_json(const struct local_run *r)
 {
 	struct guest_exec_output o = { 0 };
 	struct json_out j;
@@ -456,5 +504,20 @@ int local_run_report_json(const struct local_run *r)
 		return cli_option_fail(CLI_EXIT_FAILED, &err);
 	}
 	human_put_json(text, stdout);
+	return status_of(r);
+}
+
+int local_run_report(const struct local_run *r)
+{
+	unsigned hits = hits_of(r);
+
+	if (r->collect)
+		return report_json(r);
+	fflush(stdout);
+	for (unsigned i = 0; i < HITS; i++)
+		if (hits & 1u << i)
+			limit_note_print(guest_exec_hit_name(1u << i), &r->limits, r->timeout_ms);
+	if (r->err.code && !r->oom && !r->late)
+		return cli_option_fail(status_of(r), &r->err);
 	return status_of(r);
 }

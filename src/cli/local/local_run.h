@@ -35,10 +35,9 @@ struct local_run {
 /* Runs the command to its end. -1: r->err says what failed. */
 int local_run_loop(struct local_run *r);
 
-/* Returns the exit status, and prints a line on stderr for each limit that was reached. */
+/* Returns the exit status. Prints a line on stderr for each limit that was reached, or what was
+ * collected as one JSON object on stdout. */
 int local_run_report(const struct local_run *r);
-/* The same as one JSON object on stdout. */
-int local_run_report_json(const struct local_run *r);
 /* The exit status for a command that could not be started. */
 int local_run_start_status(const struct err *err, const char *command);
 

@@ -9,21 +9,15 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "cli/core/api_cmd.h"
-#include "cli/session/temp_session.h"
+#include "cli/core/temp_record.h"
 
 enum { TIMES = 50, TIMES_MAX = 10000, FILE_BYTES = 4096 };
 
-DEFINE_AUTO(struct client_stream *, client_close);
-
-struct bench_opts {
+struct bench {
 	struct api_cmd a;
 	const char *count;
-};
-
-struct bench {
-	struct api_cmd *a;
-	const char *key;
-	const char *id;
+	char key[64];
+	struct temp_record session;
 	int fd; /* the file to upload */
 };
 
@@ -31,21 +25,22 @@ struct bench {
 
 static int do_status(struct bench *b, struct err *err)
 {
-	return api_cmd_call(b->a, "GET", NULL, NULL, err, "/v1/sessions/%s", b->id);
+	return api_cmd_call(&b->a, "GET", NULL, NULL, err, "/v1/sessions/%s", b->session.id);
 }
 
 static int do_enter(struct bench *b, struct err *err)
 {
 	auto_json json_t *body = json_pack("{s:s}", "key", b->key);
 
-	return client_call(b->a->client, "POST", "/v1/sessions", body, NULL, err);
+	return client_call(b->a.client, "POST", "/v1/sessions", body, NULL, err);
 }
 
 static int do_exec(struct bench *b, struct err *err)
 {
 	auto_json json_t *body = json_pack("{s:[s]}", "argv", "/bin/true"), *answer = NULL;
 
-	if (api_cmd_call(b->a, "POST", body, &answer, err, "/v1/sessions/%s/exec", b->id) < 0)
+	if (api_cmd_call(&b->a, "POST", body, &answer, err, "/v1/sessions/%s/exec", b->session.id) <
+	    0)
 		return -1;
 	return member_number(answer, "exit_code") == 0
 		       ? 0
@@ -62,9 +57,9 @@ static int do_write(struct bench *b, struct err *err)
 
 	if (lseek(b->fd, 0, SEEK_SET) < 0)
 		return err_sys(err, errno, "lseek");
-	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/files/bench", b->id) < 0)
+	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/files/bench", b->session.id) < 0)
 		return -1;
-	return client_open(b->a->client, &rq, &s, err);
+	return client_open(b->a.client, &rq, &s, err);
 }
 
 static int do_read(struct bench *b, struct err *err)
@@ -74,8 +69,9 @@ static int do_read(struct bench *b, struct err *err)
 	struct client_request rq = { .method = "GET", .path = path };
 	ssize_t n;
 
-	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/files/bench", b->id) < 0 ||
-	    client_open(b->a->client, &rq, &s, err) < 0)
+	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/files/bench", b->session.id) <
+		    0 ||
+	    client_open(b->a.client, &rq, &s, err) < 0)
 		return -1;
 	while ((n = client_read(s, buf, sizeof(buf), err)) > 0)
 		;
@@ -153,33 +149,29 @@ static int make_file(struct err *err)
 
 static int run(struct api_cmd *a, struct err *err)
 {
+	struct bench *b = (struct bench *)a;
 	auto_json json_t *rows = json_array(), *body = NULL, *answer = NULL;
-	auto_fini(temp_session_end) struct temp_session t = { 0 };
 	auto_close int fd = -1;
-	struct bench b = { .a = a, .id = t.id };
 	uint64_t times = TIMES;
-	char key[64];
+	int r = 0;
 
-	if (api_cmd_count_of(a, "--count", ((struct bench_opts *)a)->count, 1, TIMES_MAX, &times,
-			     err) < 0)
+	if (api_cmd_count_of(a, "--count", b->count, 1, TIMES_MAX, &times, err) < 0)
 		return -1;
-	snprintf(key, sizeof(key), "lodge-bench-%d-%lld", (int)getpid(),
+	snprintf(b->key, sizeof(b->key), "lodge-bench-%d-%lld", (int)getpid(),
 		 (long long)clock_wall_ms());
-	b.key = key;
-	body = json_pack("{s:s}", "key", key);
-	b.fd = fd = make_file(err);
-	if (fd < 0 || temp_session_new(a, "/v1/sessions", body, &t, err) < 0)
-		return -1;
-	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
-		if (measure(&b, &calls[i], times, rows, err) < 0)
-			return -1;
+	body = json_pack("{s:s}", "key", b->key);
+	b->fd = fd = make_file(err);
+	if (fd < 0 || temp_record_new(a, "/v1/sessions", body, &b->session, err) < 0)
+		r = -1;
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(calls); i++)
+		r = measure(b, &calls[i], times, rows, err);
+	temp_record_end(&b->session);
 	answer = json_pack("{s:O}", "calls", rows);
-	return api_cmd_write(a, answer, api_cmd_print_answer, err);
+	return r < 0 ? -1 : api_cmd_write(a, answer, api_cmd_print_answer, err);
 }
 
 static const struct cli_option options[] = {
-	{ "count", 0, "N", CLI_TEXT, offsetof(struct bench_opts, count),
-	  "requests of each kind (50)" },
+	{ "count", 0, "N", CLI_TEXT, offsetof(struct bench, count), "requests of each kind (50)" },
 	API_OPTIONS,
 	{ NULL },
 };
@@ -190,7 +182,7 @@ const struct command cmd_bench = {
 	.summary = "measure the speed of the service",
 	.options = options,
 	.more = "Works in a temporary session, which is deleted afterwards.\n",
-	.size = sizeof(struct bench_opts),
+	.size = sizeof(struct bench),
 	.run = run,
 	.rows = "calls",
 	.fields = fields,

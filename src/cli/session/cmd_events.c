@@ -25,8 +25,6 @@ enum {
 	RETRY_MAX_MS = 10000,
 };
 
-DEFINE_AUTO(struct client_stream *, client_close);
-
 /* ---- keys of sessions ------------------------------------------------------------------------ */
 
 /* Fetches all sessions at once. On failure, ids are printed. */

@@ -194,22 +194,17 @@ struct extend_opts {
 	const char *by;
 };
 
-static bool same_deadlines(const json_t *a, const json_t *b)
-{
-	return member_number(a, "hibernate_at") == member_number(b, "hibernate_at") &&
-	       member_number(a, "expires_at") == member_number(b, "expires_at");
-}
-
 static int extend_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
 {
+	static const char *const at[] = { "session.hibernate_at", "session.expires_at" };
 	auto_json json_t *body = json_object(), *before = NULL;
 
 	if (api_cmd_fill(a, body, err) < 0 ||
 	    api_cmd_call(a, "GET", NULL, &before, err, "/v1/sessions/%s", ref) < 0 ||
 	    api_cmd_call(a, "POST", body, ret, err, "/v1/sessions/%s/extend", ref) < 0)
 		return -1;
-	if (!a->json &&
-	    same_deadlines(json_object_get(before, "session"), json_object_get(*ret, "session")))
+	if (!a->json && member_number(before, at[0]) == member_number(*ret, at[0]) &&
+	    member_number(before, at[1]) == member_number(*ret, at[1]))
 		json_object_set_new(*ret, "same", json_true());
 	return 0;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge snapshot, snapshots, fork, rollback. */
+/* lodge snapshot, snapshots, fork, rollback, diff. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/print_session.h"
+#include "cli/core/temp_record.h"
 
 enum { FORKS_MAX = 100 };
 
@@ -305,15 +308,161 @@ static int run_rollback(struct api_cmd *a, struct err *err)
 	return api_cmd_write(a, answer, print_rolled_back, err);
 }
 
-static const struct cli_option rollback_options[] = { OPTION_YES, API_OPTIONS, { NULL } };
-
 const struct command cmd_rollback = {
 	.name = "rollback",
 	.usage = "[--yes] SESSION SNAPSHOT",
 	.summary = "restore a session from a snapshot",
-	.options = rollback_options,
+	.options = yes_options,
 	.more = "Files written since the snapshot are lost. SNAPSHOT is an id or a name.\n",
 	.least = 2,
 	.most = 2,
 	.run = run_rollback,
+};
+
+/* ---- diff ------------------------------------------------------------------------------------ */
+
+/* By bytes: compare() needs the same order on both sides. */
+static int by_path(const void *x, const void *y)
+{
+	return strcmp(member_text(*(json_t *const *)x, "path"),
+		      member_text(*(json_t *const *)y, "path"));
+}
+
+/* A directory that only one side has is empty on the other. */
+static int list_files(struct api_cmd *a, const char *ref, const char *path, json_t **ret,
+		      bool *found, struct err *err)
+{
+	char url[API_PATH];
+
+	if (client_path(url, sizeof(url), err, "/v1/sessions/%s/files/%S?list&depth=64&limit=10000",
+			ref, path) < 0)
+		return -1;
+	*found = client_list(a->client, url, "entries", ret, err) == 0;
+	if (*found)
+		return member_sort(*ret, by_path) < 0 ? err_sys(err, ENOMEM, "files") : 0;
+	if (err->code != ERR_NOT_FOUND)
+		return -1;
+	*ret = json_array();
+	return 0;
+}
+
+static bool is_same(const json_t *old, const json_t *new)
+{
+	static const char *const both[] = { "type", "mode", "target" };
+
+	for (size_t i = 0; i < ARRAY_LEN(both); i++)
+		if (strcmp(member_text(old, both[i]), member_text(new, both[i])) != 0)
+			return false;
+	/* the time and size of a directory change with its entries, which are listed themselves */
+	if (member_is(old, "type", "directory"))
+		return true;
+	return member_number(old, "size") == member_number(new, "size") &&
+	       member_number(old, "mtime_ms") == member_number(new, "mtime_ms");
+}
+
+/* Merges two sorted lists. */
+static int compare(const json_t *old, const json_t *new, json_t *changes, struct err *err)
+{
+	size_t i = 0, k = 0;
+
+	while (i < json_array_size(old) || k < json_array_size(new)) {
+		const json_t *o = json_array_get(old, i), *n = json_array_get(new, k);
+		int order = o && n ? by_path(&o, &n) : o ? -1 : 1;
+		const json_t *entry = order < 0 ? o : n;
+		json_t *one;
+
+		i += order <= 0;
+		k += order >= 0;
+		if (order == 0 && is_same(o, n))
+			continue;
+		one = json_pack("{s:s, s:s, s:s}", "change",
+				order < 0   ? "D"
+				: order > 0 ? "A"
+					    : "M",
+				"path", member_text(entry, "path"), "type",
+				member_text(entry, "type"));
+		if (json_array_append_new(changes, one) < 0)
+			return err_sys(err, ENOMEM, "changes");
+	}
+	return 0;
+}
+
+static int compare_at(struct api_cmd *a, const char *ref, const char *older, const char *path,
+		      json_t *changes, struct err *err)
+{
+	auto_json json_t *old = NULL, *new = NULL;
+	bool was, is;
+
+	if (list_files(a, older, path, &old, &was, err) < 0 ||
+	    list_files(a, ref, path, &new, &is, err) < 0)
+		return -1;
+	if (!was && !is)
+		return -1; /* err has which */
+	return compare(old, new, changes, err);
+}
+
+static void print_changes(struct api_cmd *a, const json_t *answer)
+{
+	bool colours = human_colours(stdout);
+	json_t *c;
+	size_t i;
+
+	(void)a;
+	json_array_foreach (json_object_get(answer, "changes"), i, c) {
+		const char *kind = member_text(c, "change");
+		enum tint tint = *kind == 'A' ? TINT_GOOD : *kind == 'D' ? TINT_BAD : TINT_WARN;
+
+		printf("%s%s%s ", colours ? human_tint(tint) : "", kind,
+		       colours ? human_tint_end(tint) : "");
+		api_cmd_print("%s%s", member_text(c, "path"),
+			      member_is(c, "type", "directory") ? "/" : "");
+	}
+}
+
+/* With one operand after SESSION that is no snapshot, it is PATH. */
+static int parse_operands(struct api_cmd *a, const char *ref, json_t **snapshot, const char **path,
+			  struct err *err)
+{
+	const char *second = a->argc > 1 ? a->argv[1] : NULL;
+
+	*path = a->argc > 2 ? a->argv[2] : "";
+	if (api_cmd_find_snapshot(a, ref, second, snapshot, err) == 0)
+		return 0;
+	if (!second || a->argc != 2 || err->code != ERR_NOT_FOUND || !strpbrk(second, "/."))
+		return -1;
+	*path = second;
+	return api_cmd_find_snapshot(a, ref, NULL, snapshot, err);
+}
+
+/* Lists the files of the snapshot in a temporary fork. */
+static int run_diff(struct api_cmd *a, struct err *err)
+{
+	auto_json json_t *snapshot = NULL, *body = NULL, *changes = json_array(), *answer = NULL;
+	auto_fini(temp_record_end) struct temp_record older = { 0 };
+	char ref[TARGET_REF], url[API_PATH];
+	const char *path;
+
+	if (target_ref(a->argv[0], ref, err) < 0 ||
+	    parse_operands(a, ref, &snapshot, &path, err) < 0 ||
+	    client_path(url, sizeof(url), err, "/v1/sessions/%s/fork", ref) < 0)
+		return -1;
+	body = json_pack("{s:O}", "snapshot", json_object_get(snapshot, "id"));
+	if (temp_record_new(a, url, body, &older, err) < 0 ||
+	    compare_at(a, ref, older.id, path, changes, err) < 0)
+		return -1;
+	answer = json_pack("{s:O, s:O}", "snapshot", snapshot, "changes", changes);
+	return api_cmd_write(a, answer, print_changes, err);
+}
+
+const struct command cmd_diff = {
+	.name = "diff",
+	.usage = "SESSION [SNAPSHOT] [PATH]",
+	.summary = "list files changed since a snapshot",
+	.options = api_options,
+	.more = "Each line is A (added), M (modified) or D (deleted) and a path. The defaults are\n"
+		"the newest snapshot and the working directory. A PATH without SNAPSHOT must\n"
+		"contain a slash or a dot.\n",
+	.least = 1,
+	.most = 3,
+	.run = run_diff,
 };

@@ -9,13 +9,12 @@ static const char *sandboxes(const json_t *h, const char *path, char buf[FIELD_T
 {
 	const json_t *room = member_get(h, path);
 	int64_t max = member_number(room, "max");
-	char count[HUMAN_TEXT];
-	int n;
+	char count[HUMAN_TEXT], most[48] = "";
 
-	n = snprintf(buf, FIELD_TEXT, "%lld running", (long long)member_number(room, "active"));
 	if (max > 0)
-		n += snprintf(buf + n, FIELD_TEXT - (size_t)n, " of at most %lld", (long long)max);
-	snprintf(buf + n, FIELD_TEXT - (size_t)n, ", %lld idle, %s queued",
+		snprintf(most, sizeof(most), " of at most %lld", (long long)max);
+	snprintf(buf, FIELD_TEXT, "%lld running%s, %lld idle, %s queued",
+		 (long long)member_number(room, "active"), most,
 		 (long long)member_number(room, "idle"),
 		 human_count(member_number(room, "waiting"), "request", NULL, count));
 	return buf;

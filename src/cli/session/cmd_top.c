@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -42,7 +41,7 @@ static const struct field fields[] = {
 	{ "MEMORY", TABLE_RIGHT, "stats.memory_bytes", field_bytes },
 	{ "PIDS", TABLE_RIGHT, "stats.pids", field_count },
 	{ "DISK", TABLE_RIGHT, "stats.disk_bytes", field_bytes },
-	{ "IDLE", TABLE_RIGHT, "last_activity_at", field_idle },
+	{ "IDLE", TABLE_RIGHT, "last_activity_at", field_age },
 	{ "STATE", 0, "state", field_state, print_state_tint },
 	{ NULL },
 };
@@ -203,9 +202,8 @@ static json_t *sorted(json_t *now)
 static void draw(struct api_cmd *a, json_t *now)
 {
 	auto_json json_t *list = sorted(now);
-	struct text_table_style how = { .colours = human_colours(stdout), .end = "\033[K\r\n" };
+	struct field_style how = { .colours = human_colours(stdout), .end = "\033[K\r\n" };
 	char clean[128], count[HUMAN_TEXT];
-	struct text_table t;
 	uint32_t rows, cols;
 
 	terminal_size(&rows, &cols);
@@ -215,8 +213,7 @@ static void draw(struct api_cmd *a, json_t *now)
 	printf("\033[H%.*s  %s  (press q to quit)\033[K\r\n\033[K\r\n",
 	       (int)human_fit(clean, cols > 40 ? cols - 40 : 1), clean,
 	       human_count((int64_t)json_array_size(list), "sandbox", "sandboxes", count));
-	field_fill_table(fields, list, &t);
-	text_table_print_as(&t, stdout, &how);
+	field_print_table_as(fields, list, stdout, &how);
 	fputs("\033[J", stdout);
 	fflush(stdout);
 }
@@ -287,20 +284,15 @@ static int run_once(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *now = NULL, *list = NULL, *answer = NULL;
 	json_t *before = NULL; /* may be in use until the end */
-	struct timespec gap = { .tv_nsec = ONCE_MS * 1000000L };
 
 	if (wait_for_sample(a, NULL, false, &before, err) < 0)
 		return -1;
-	nanosleep(&gap, NULL);
+	(void)poll(NULL, 0, ONCE_MS);
 	if (wait_for_sample(a, before, false, &now, err) < 0)
 		return -1;
 	list = sorted(now);
-	if (a->json) {
-		answer = json_pack("{s:O}", "sessions", list);
-		return api_cmd_write_json(answer, err);
-	}
-	field_print_table(fields, list);
-	return 0;
+	answer = json_pack("{s:O}", "sessions", list);
+	return api_cmd_write(a, answer, api_cmd_print_answer, err);
 }
 
 static int run(struct api_cmd *a, struct err *err)
@@ -326,4 +318,6 @@ const struct command cmd_top = {
 	.more = "Press q to quit. 100 CPU% is one core.\n",
 	.size = sizeof(struct top_opts),
 	.run = run,
+	.rows = "sessions",
+	.fields = fields,
 };

@@ -12,11 +12,8 @@
 #ifndef LODGE_RUNTIME_ISOLATE_CGROUP_H
 #define LODGE_RUNTIME_ISOLATE_CGROUP_H
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include "base/err.h"
 #include "runtime/isolate/cgroup_host.h"
 #include "wire/keeper_proto.h"
 
@@ -42,8 +39,7 @@ void cgroup_fds_close(struct cgroup_fds *fds);
  * in v1. */
 int cgroup_enter(struct cgroup_fds *f, const struct limits *limits, struct err *err);
 
-/* `entered` false: no process is in the cgroup yet, and cgroup_enter() will set its memory limit.
- */
+/* `entered` false: it has no process yet, and cgroup_enter() will set its memory limit. */
 int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, bool entered,
 		      struct err *err);
 int cgroup_freeze(struct cgroup_host *h, const char *id, bool frozen, struct err *err);

@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
-
 enum cgroup_v1 { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_V1_COUNT };
 
 /* -1: the host does not have this hierarchy, or refuses access to it. */

@@ -4,8 +4,6 @@
 #ifndef LODGE_RUNTIME_ISOLATE_CONFINE_H
 #define LODGE_RUNTIME_ISOLATE_CONFINE_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "runtime/isolate/seccomp.h"
@@ -15,8 +13,7 @@ int confine_userns(int userns);
 int confine_seccomp(const struct seccomp_prog *filter, bool root_class);
 int confine_ids(uid_t id, bool rootless);
 int confine_caps(bool root_class, bool rootless);
-/* Moves fds[i] to BOOT_FD_LISTEN + i; -1 closes that number. Descriptors 0 to 2 become keep_null.
- */
+/* Moves fds[i] to BOOT_FD_LISTEN + i; -1 closes that number. 0 to 2 become keep_null. */
 int confine_fds(int *fds, size_t count, int keep_null);
 
 #endif

@@ -50,8 +50,7 @@ static int add_host(const struct root_source *r, const struct idmap *idmap, stru
 	for (const char *const *path = host_template_binds(); *path; path++) {
 		int mnt = mount_clone(AT_FDCWD, *path, attr, userns_of(r, idmap));
 
-		if (mnt ==
-		    -EINVAL) /* no idmapped mounts on this file system: owners show as nobody */
+		if (mnt == -EINVAL) /* cannot be idmapped: owners show as nobody */
 			mnt = mount_clone(AT_FDCWD, *path, attr, -1);
 		if (mnt < 0)
 			return err_sys(err, -mnt, "host %s", *path);

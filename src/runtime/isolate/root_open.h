@@ -3,11 +3,9 @@
 #ifndef LODGE_RUNTIME_ISOLATE_ROOT_OPEN_H
 #define LODGE_RUNTIME_ISOLATE_ROOT_OPEN_H
 
-#include "base/err.h"
 #include "runtime/isolate/idmap.h"
 #include "runtime/isolate/rootfs.h"
 #include "runtime/storage/storage.h"
-#include "wire/keeper_proto.h"
 
 struct root_source {
 	struct storage *storage;

@@ -10,11 +10,6 @@
 #ifndef LODGE_RUNTIME_ISOLATE_ROOTFS_H
 #define LODGE_RUNTIME_ISOLATE_ROOTFS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
-
-#include "base/err.h"
 #include "runtime/isolate/devfs.h"
 #include "wire/keeper_proto.h"
 

@@ -17,7 +17,6 @@
 #include "base/auto.h"
 #include "base/test_hook.h"
 #include "runtime/isolate/confine.h"
-#include "runtime/mount.h"
 #include "runtime/linux_calls.h"
 #include "wire/boot_fds.h"
 
@@ -128,17 +127,11 @@ static void child_reset_signals(void)
 
 static _Noreturn void child_main(const struct sandbox_spawn_args *a)
 {
-	struct cgroup_fds cg =
-		a->parts->cgroup; /* a copy: the memory is the keeper's, new descriptors are not */
+	/* a copy: the memory is the keeper's, new descriptors are not */
+	struct cgroup_fds cg = a->parts->cgroup;
 	int fds[BOOT_FD_END - BOOT_FD_LISTEN + 1] = {
-		a->listener,
-		a->parts->cgroup.commands,
-		a->parts->cgroup.tasks[CGROUP_MEMORY],
-		a->parts->cgroup.oom,
-		a->parts->cgroup.pids_events,
-		a->parts->idmap.lock,
-		a->host->self,
-		a->host->init,
+		a->listener,	cg.commands,	      cg.tasks[CGROUP_MEMORY], cg.oom,
+		cg.pids_events, a->parts->idmap.lock, a->host->self,	       a->host->init,
 	};
 	static char name[] = "lodge-init";
 	char *argv[] = { name, NULL };
@@ -266,8 +259,7 @@ int sandbox_spawn_claim(pid_t pid, const struct rootfs *root, struct err *err)
 int sandbox_spawn_seal_init(const char *path, struct err *err)
 {
 	auto_close int file = open(path, O_RDONLY | O_CLOEXEC);
-	/* Kernels before 6.3 refuse MFD_EXEC (0x10); later ones may require it (vm.memfd_noexec).
-	 */
+	/* Kernels before 6.3 refuse MFD_EXEC (0x10), later ones may require it (vm.memfd_noexec) */
 	int mem = (int)syscall(SYS_memfd_create, "lodge-init",
 			       MFD_CLOEXEC | MFD_ALLOW_SEALING | 0x10u);
 	auto_close int fd =

@@ -4,10 +4,6 @@
 #ifndef LODGE_RUNTIME_ISOLATE_SANDBOX_SPAWN_H
 #define LODGE_RUNTIME_ISOLATE_SANDBOX_SPAWN_H
 
-#include <stdbool.h>
-#include <sys/types.h>
-
-#include "base/err.h"
 #include "runtime/isolate/cgroup.h"
 #include "runtime/isolate/idmap.h"
 #include "runtime/isolate/rootfs.h"

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/array.h"

@@ -110,8 +110,7 @@ static int copy_content(struct copy *c, int in, int out, off_t size)
 	return copy_data(c, in, out, size);
 }
 
-/* ---- metadata ---------------------------------------------------------------------------------
- */
+/* ---- metadata -------------------------------------------------------------------------------- */
 
 static int set_attr(void *arg, const char *name, const void *value, size_t len)
 {

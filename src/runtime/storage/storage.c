@@ -12,7 +12,6 @@
 
 #include "base/array.h"
 #include "base/auto.h"
-#include "base/file_io.h"
 #include "runtime/storage/btrfs.h"
 #include "runtime/mount.h"
 #include "runtime/linux_calls.h"

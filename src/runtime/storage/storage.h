@@ -19,11 +19,6 @@
 #ifndef LODGE_RUNTIME_STORAGE_STORAGE_H
 #define LODGE_RUNTIME_STORAGE_STORAGE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-#include "base/err.h"
 #include "base/file_io.h"
 #include "wire/keeper_proto.h"
 

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -41,9 +40,7 @@ static const struct {
 	const char *program;
 } compressions[] = {
 	{ "\x1f\x8b", 2, "gzip" },
-	{ "\xfd"
-	  "7zXZ",
-	  6, "xz" },
+	{ "\3757zXZ", 6, "xz" },
 	{ "\x28\xb5\x2f\xfd", 4, "zstd" },
 	{ "BZh", 3, "bzip2" },
 };
@@ -126,13 +123,6 @@ static int start_job(struct transfer *f, const char *path, unsigned flags, struc
 	return files_job_begin(f->u->into, &spec, &f->job, err);
 }
 
-static void close_pipe(struct transfer *f)
-{
-	if (f->pipe >= 0)
-		close(f->pipe);
-	f->pipe = -1;
-}
-
 /* Passes what was read to the decompressor, or on to the file job. */
 static int pass_input(struct transfer *f, size_t n, struct err *err)
 {
@@ -193,7 +183,7 @@ static int write_pipe(struct transfer *f, const char *data, size_t len, size_t *
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n < 0 && errno == EPIPE) { /* the job read the end marker; the rest is padding */
-		close_pipe(f);
+		close_fd(&f->pipe);
 		n = (ssize_t)len;
 	}
 	if (n < 0)
@@ -211,7 +201,7 @@ static int move_plain(struct transfer *f, struct err *err)
 		r = write_pipe(f, f->buf + f->off, f->len - f->off, &taken, err);
 	f->off += taken;
 	if (f->off == f->len && f->src_eof)
-		close_pipe(f);
+		close_fd(&f->pipe);
 	return r;
 }
 
@@ -226,7 +216,7 @@ static int move_filtered(struct transfer *f, struct err *err)
 		return err_sys(err, (int)-n, "read from the decompressor");
 	if (n == 0) {
 		if (*guest_exec_ended(f->filter))
-			close_pipe(f);
+			close_fd(&f->pipe);
 		return 0;
 	}
 	r = write_pipe(f, f->out, (size_t)n, &taken, err);
@@ -321,7 +311,7 @@ static int pump_transfer(struct transfer *f, struct err *err)
 	while (!*guest_exec_ended(f->job))
 		if (run_round(f, err) < 0)
 			return -1;
-	close_pipe(f);
+	close_fd(&f->pipe);
 	if (check_filter(f, err) < 0)
 		return -1;
 	if (files_job_check(f->job, "unpack", err) == 0)
@@ -358,7 +348,7 @@ int archive_unpack_tar(struct archive_unpack *u, int fd, const char *path, unsig
 	f->src = fd;
 	f->pipe = -1;
 	r = run_transfer(f, path, job_flags, err);
-	close_pipe(f);
+	close_fd(&f->pipe);
 	if (f->job && !*guest_exec_ended(f->job))
 		(void)guest_exec_kill(f->job, &ignored);
 	guest_exec_free(f->filter);

@@ -4,10 +4,6 @@
 #ifndef LODGE_SANDBOX_TEMPLATE_ARCHIVE_UNPACK_H
 #define LODGE_SANDBOX_TEMPLATE_ARCHIVE_UNPACK_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/err.h"
 #include "sandbox/sandbox.h"
 
 struct archive_unpack {
@@ -16,13 +12,12 @@ struct archive_unpack {
 	 * first compressed archive. */
 	struct sandbox *host;
 	int (*need_host)(void *arg, struct sandbox **ret, struct err *err);
-	void (*progress)(void *arg,
-			 const struct archive_unpack *u); /* called periodically; may be NULL */
+	/* Called periodically; may be NULL. */
+	void (*progress)(void *arg, const struct archive_unpack *u);
 	void *arg;
 	uint64_t total, done; /* compressed bytes of all archives; total 0: unknown */
 	uint64_t bytes; /* uncompressed bytes passed on */
-	uint64_t max_bytes,
-		max_entries; /* more is ERR_LIMIT, EMSGSIZE; 0: only the disk limits it */
+	uint64_t max_bytes, max_entries; /* more is ERR_LIMIT, EMSGSIZE; 0: the disk limits it */
 	int64_t until_ms; /* deadline on CLOCK_MONOTONIC, then ERR_TIMEOUT; 0: none */
 };
 

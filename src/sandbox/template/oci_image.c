@@ -179,9 +179,8 @@ static int apply_user(const char *user, struct template *t, struct oci_image *im
 	img->wants_root = is_root(user);
 	if (t->user || img->wants_root)
 		return 0;
-	t->user = strdup(user);
-	if (!t->user)
-		return err_sys(err, ENOMEM, "user");
+	if (template_set_string(&t->user, user, err) < 0)
+		return -1;
 	/* Drop the group of "name:group"; numbers keep theirs. */
 	if (user[0] < '0' || user[0] > '9')
 		t->user[strcspn(t->user, ":")] = '\0';
@@ -203,11 +202,8 @@ static int apply_config(const struct oci_image_files *from, const json_t *manife
 		return -1;
 	config = json_object_get(whole, "config");
 	s = json_string_value(json_object_get(config, "WorkingDir"));
-	if (s && s[0] == '/' && !t->workdir) {
-		t->workdir = strdup(s);
-		if (!t->workdir)
-			return err_sys(err, ENOMEM, "workdir");
-	}
+	if (s && s[0] == '/' && !t->workdir && template_set_string(&t->workdir, s, err) < 0)
+		return -1;
 	s = json_string_value(json_object_get(config, "User"));
 	if (apply_user(s ? s : "", t, img, err) < 0)
 		return -1;

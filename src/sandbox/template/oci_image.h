@@ -4,11 +4,6 @@
 #ifndef LODGE_SANDBOX_TEMPLATE_OCI_IMAGE_H
 #define LODGE_SANDBOX_TEMPLATE_OCI_IMAGE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
 #include "sandbox/template/template.h"
 
 enum { OCI_IMAGE_LAYERS_MAX = 128 };

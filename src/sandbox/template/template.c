@@ -152,7 +152,7 @@ int template_parse_user(const char *user, uint32_t *uid, uint32_t *gid, struct e
 	return 1;
 }
 
-static int replace_string(char **field, const char *value, struct err *err)
+int template_set_string(char **field, const char *value, struct err *err)
 {
 	char *copy = value ? strdup(value) : NULL;
 
@@ -167,13 +167,13 @@ int template_merge(struct template *base, const struct template *over, struct er
 {
 	if (over->class == KEEPER_CLASS_ROOT) {
 		base->class = KEEPER_CLASS_ROOT;
-		replace_string(&base->user, NULL, err);
+		template_set_string(&base->user, NULL, err);
 	}
-	if (over->user && replace_string(&base->user, over->user, err) < 0)
+	if (over->user && template_set_string(&base->user, over->user, err) < 0)
 		return -1;
-	if (over->workdir && replace_string(&base->workdir, over->workdir, err) < 0)
+	if (over->workdir && template_set_string(&base->workdir, over->workdir, err) < 0)
 		return -1;
-	if (over->policy && replace_string(&base->policy, over->policy, err) < 0)
+	if (over->policy && template_set_string(&base->policy, over->policy, err) < 0)
 		return -1;
 	for (size_t i = 0; i < over->nenv; i++)
 		if (template_set_env(base, over->env[i], err) < 0)
@@ -239,6 +239,17 @@ bool template_name_is_valid(const char *name)
 bool template_is_builtin(const char *name)
 {
 	return !strcmp(name, "host") || !strcmp(name, "empty");
+}
+
+int template_make_dir(const char *home, const char *name, struct err *err)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/templates", home);
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "%s", path);
+	snprintf(path, sizeof(path), "%s/templates/%s", home, name);
+	return mkdir(path, 0755) < 0 && errno != EEXIST ? err_sys(err, errno, "%s", path) : 0;
 }
 
 static int make_path(const char *home, const char *name, const char *rest, char *ret, size_t size,
@@ -367,15 +378,9 @@ int template_mark(const char *home, const char *name, enum template_mark mark, s
 	char path[4096];
 	auto_close int fd = -1;
 
-	snprintf(path, sizeof(path), "%s/templates", home);
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
-		return err_sys(err, errno, "%s", path);
-	if (make_path(home, name, marks[mark], path, sizeof(path), err) < 0)
+	if (make_path(home, name, marks[mark], path, sizeof(path), err) < 0 ||
+	    template_make_dir(home, name, err) < 0)
 		return -1;
-	*strrchr(path, '/') = '\0';
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
-		return err_sys(err, errno, "%s", path);
-	path[strlen(path)] = '/';
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 	return fd < 0 ? err_sys(err, errno, "%s", path) : 0;
 }

@@ -4,13 +4,7 @@
 #ifndef LODGE_SANDBOX_TEMPLATE_TEMPLATE_H
 #define LODGE_SANDBOX_TEMPLATE_TEMPLATE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
 #include "sandbox/sandbox.h"
-#include "wire/keeper_proto.h"
 
 enum { TEMPLATE_ENV_MAX = 256, TEMPLATE_TEXT_MAX = 64 << 10 /* of a template.json */ };
 
@@ -39,9 +33,12 @@ void template_fini(struct template *t);
 
 /* ERR_NOT_FOUND if it does not exist. *ret can always be passed to template_fini(). */
 int template_load(const char *home, const char *name, struct template *ret, struct err *err);
-/* Removes the settings; success if it does not exist. The keeper removes the files (TEMPLATE_DROP).
- */
+/* Removes the settings; success if it does not exist. KEEPER_TEMPLATE_DROP removes the files. */
 int template_remove(const char *home, const char *name, struct err *err);
+/* Makes its directory, if it does not exist. The name must be valid. */
+int template_make_dir(const char *home, const char *name, struct err *err);
+/* Replaces a string of *t by a copy of `value`, or by NULL. */
+int template_set_string(char **field, const char *value, struct err *err);
 bool template_name_is_valid(const char *name);
 bool template_is_builtin(const char *name);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/template/template_fill.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +103,5 @@ int template_fill_user(struct sandbox *sb, struct template *t, struct err *err)
 	if ((!uid || !gid) && t->class != KEEPER_CLASS_ROOT)
 		return err_set(err, ERR_INVALID,
 			       "user %.60s is root, which needs class \"root\" (--root)", t->user);
-	free(t->user);
-	t->user = strdup(number);
-	return t->user ? 0 : err_sys(err, ENOMEM, "user");
+	return template_set_string(&t->user, number, err);
 }

@@ -4,7 +4,6 @@
 #ifndef LODGE_SANDBOX_TEMPLATE_TEMPLATE_FILL_H
 #define LODGE_SANDBOX_TEMPLATE_TEMPLATE_FILL_H
 
-#include "base/err.h"
 #include "sandbox/template/oci_image.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/template/template.h"

@@ -6,12 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/auto.h"
 #include "base/file_io.h"
-#include "sandbox/template/template.h"
 
 DEFINE_AUTO(json_t *, json_decref);
 
@@ -185,8 +183,7 @@ int template_parse(const char *where, const char *text, size_t len, struct templ
 	return 0;
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int put_limits(const struct template *t, json_t *root)
 {
@@ -259,15 +256,6 @@ static int write_file(const char *path, const char *text, struct err *err)
 	return 0;
 }
 
-static int make_dir(const char *home, const char *sub, const char *name, char path[4096],
-		    struct err *err)
-{
-	snprintf(path, 4096, "%s/%s%s", home, sub, name);
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
-		return err_sys(err, errno, "%s", path);
-	return 0;
-}
-
 /* Syncs each directory from that of the file up to the home. */
 static int sync_above(char *path, size_t home, struct err *err)
 {
@@ -296,8 +284,7 @@ int template_save(const char *home, const char *name, const struct template *t, 
 		err->sys = EMSGSIZE;
 		return -1;
 	}
-	if (make_dir(home, "templates", "", path, err) < 0 ||
-	    make_dir(home, "templates/", name, path, err) < 0)
+	if (template_make_dir(home, name, err) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/templates/%s/template.json", home, name);
 	snprintf(temp, sizeof(temp), "%s.new", path);

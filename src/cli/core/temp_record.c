@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/session/temp_session.h"
+#include "cli/core/temp_record.h"
 
 #include <stdio.h>
 
@@ -7,49 +7,49 @@
 
 enum { UNUSED_MS = 60 * 1000 };
 
-DEFINE_AUTO(struct client *, client_free);
-
-static void delete_session(void *arg)
+static void delete_record(void *arg)
 {
 	auto_call(client_free) struct client *c = NULL;
-	const struct temp_session *t = arg;
+	const struct temp_record *t = arg;
 	struct err ignored;
 	char path[API_PATH];
 
 	/* a client of its own: the other may be reading an answer */
 	if (*t->id && target_client(&c, &ignored) == 0 &&
-	    client_path(path, sizeof(path), &ignored, "/v1/sessions/%s", t->id) == 0)
+	    client_path(path, sizeof(path), &ignored, "/v1/%s/%s",
+			t->snapshot ? "snapshots" : "sessions", t->id) == 0)
 		(void)client_call(c, "DELETE", path, NULL, NULL, &ignored);
 }
 
-static const json_t *session_of(const json_t *answer)
+static const char *id_of(const struct temp_record *t, const json_t *answer)
 {
-	const json_t *one = json_object_get(answer, "session");
+	const json_t *one = json_object_get(answer, t->snapshot ? "snapshot" : "session");
 
-	return one ? one : json_array_get(json_object_get(answer, "sessions"), 0);
+	return member_text(one ? one : json_array_get(json_object_get(answer, "sessions"), 0),
+			   "id");
 }
 
-int temp_session_new(struct api_cmd *a, const char *path, const json_t *body,
-		     struct temp_session *ret, struct err *err)
+int temp_record_new(struct api_cmd *a, const char *path, const json_t *body,
+		    struct temp_record *ret, struct err *err)
 {
 	auto_json json_t *answer = NULL, *patch = NULL;
 	int r;
 
 	ret->id[0] = '\0';
-	if (cleanup_set(delete_session, ret, err) < 0)
+	if (cleanup_set(delete_record, ret, err) < 0)
 		return -1;
 	cleanup_hold();
 	r = client_call(a->client, "POST", path, body, &answer, err);
-	snprintf(ret->id, sizeof(ret->id), "%s", member_text(session_of(answer), "id"));
+	snprintf(ret->id, sizeof(ret->id), "%s", id_of(ret, answer));
 	cleanup_release();
-	if (r < 0)
-		return -1;
+	if (r < 0 || ret->snapshot)
+		return r;
 	patch = json_pack("{s:i, s:s, s:s}", "idle_timeout_ms", UNUSED_MS, "on_idle", "destroy",
 			  "on_expire", "destroy");
 	return api_cmd_call(a, "PATCH", patch, NULL, err, "/v1/sessions/%s", ret->id);
 }
 
-void temp_session_end(struct temp_session *t)
+void temp_record_end(struct temp_record *t)
 {
 	cleanup_run();
 	t->id[0] = '\0';

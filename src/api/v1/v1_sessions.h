@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared declarations of the /v1 routes. */
-#ifndef LODGE_API_V1_V1_H
-#define LODGE_API_V1_V1_H
+/* Sessions, for several routes of /v1. */
+#ifndef LODGE_API_V1_V1_SESSIONS_H
+#define LODGE_API_V1_V1_SESSIONS_H
 
 #include "api/core/api_call.h"
 #include "api/v1/v1_routes.h"

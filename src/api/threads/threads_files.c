@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /upload_file: a form with a session, a file and optionally a name, in any order. The file is
- * spooled to the data directory until the form is complete. The spool is limited per file, to
- * SPOOL_MAX in total, and to half of it per tenant. */
+/* Files of a thread: list, download, upload. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,16 +10,138 @@
 
 #include "api/core/multipart.h"
 #include "api/threads/threads_sessions.h"
+#include "base/base64.h"
 #include "base/file_io.h"
 #include "service/service_admin.h"
 #include "thread/thread_files.h"
 
 enum {
+	NAME_BYTES = 255,
 	PIECE = 64 << 10,
 	FIELDS_MAX = 64 << 10, /* bytes of all fields that are not files */
 	DRAIN_MAX = 256 << 20, /* excess bytes of a file that are read before it is rejected */
 };
 #define SPOOL_MAX (1ull << 30)
+
+/* ---- list ------------------------------------------------------------------------------------ */
+
+/* A name that is not valid UTF-8 has U+FFFD, and its bytes in base64 beside it. */
+static void put_item(struct json_out *j, const struct thread_file *i)
+{
+	json_out_object(j, NULL);
+	json_out_str(j, "name", i->name);
+	if (!json_is_utf8(i->name, strlen(i->name)))
+		json_out_base64(j, "name_base64", i->name, strlen(i->name));
+	json_out_u64(j, "size_bytes", i->size);
+	api_put_iso(j, "modified", i->mtime_ns / 1000000);
+	api_put_mode(j, "permissions", i->mode);
+	json_out_end(j);
+}
+
+int threads_list_files(struct api_call *c, struct err *err)
+{
+	const char *id = http_query(c->rq, "session_id");
+	auto_fini(thread_files_fini) struct thread_files l = { 0 };
+	struct json_out j;
+	struct v1_open_path a;
+
+	if (!id || !*id)
+		return err_set(err, ERR_INVALID, "session_id: missing");
+	if (v1_open_session_path(c, id, "", true, &a, err) < 0 ||
+	    thread_files_list(a.conn, v1_is_gone, c->rq, &l, err) < 0)
+		return -1;
+	api_object(&j);
+	json_out_str(&j, "session_id", id);
+	json_out_str(&j, "workspace_dir", a.path);
+	json_out_array(&j, "files");
+	for (size_t i = 0; i < l.count; i++)
+		put_item(&j, &l.items[i]);
+	json_out_end(&j);
+	json_out_u64(&j, "total_files", l.total.files);
+	json_out_u64(&j, "total_size_bytes", l.total.bytes);
+	return api_reply(c, 200, &j, err);
+}
+
+/* ---- download -------------------------------------------------------------------------------- */
+
+/* RFC 6266: an ASCII name, and the exact one in filename* if it is UTF-8. */
+static void set_disposition(struct api_call *c, const char *name)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789!#$&+-.^_`|~";
+	char text[32 + 4 * (NAME_BYTES + 1) + 16];
+	int n = snprintf(text, sizeof(text), "attachment; filename=\"");
+
+	for (const char *p = name; *p; p++)
+		text[n++] = (char)(*p >= ' ' && *p <= '~' && !strchr("\"\\%", *p) ? *p : '_');
+	text[n++] = '"';
+	text[n] = '\0';
+	if (json_is_utf8(name, strlen(name))) {
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "; filename*=UTF-8''");
+		for (const char *p = name; *p; p++)
+			n += snprintf(text + n, sizeof(text) - (size_t)n,
+				      strchr(plain, *p) ? "%c" : "%%%02X", (unsigned char)*p);
+	}
+	http_set_header(c->rq, "Content-Disposition", text);
+}
+
+/* Parses "filename", or its bytes in base64. *ret is "" if it is not a valid name. */
+static int parse_name(struct api_call *c, const json_t *b, const char **ret, struct err *err)
+{
+	const char *name = NULL, *coded = NULL;
+	size_t len = 0;
+	char *bytes;
+
+	if (api_str(b, "filename", &name, err) < 0 ||
+	    api_str(b, "filename_base64", &coded, err) < 0)
+		return -1;
+	if (!name == !coded)
+		return err_set(err, ERR_INVALID,
+			       "filename: pass either filename or filename_base64");
+	if (coded) {
+		bytes = arena_alloc(c->arena, strlen(coded) + 1);
+		if (!bytes)
+			return err_sys(err, ENOMEM, "filename");
+		if (base64_decode(coded, strlen(coded), bytes, &len) < 0 || strlen(bytes) != len)
+			return err_set(err, ERR_INVALID,
+				       "filename_base64: must be a file name in base64");
+		name = bytes;
+	}
+	*ret = name;
+	return 0;
+}
+
+int threads_download_file(struct api_call *c, struct err *err)
+{
+	auto_close int fd = -1;
+	const char *id = "", *name = "";
+	struct v1_open_path a;
+	struct stat st;
+	json_t *b;
+
+	if (api_body(c, NULL, &b, err) < 0 ||
+	    threads_text(b, "session_id", STORE_KEY, &id, err) < 0 ||
+	    parse_name(c, b, &name, err) < 0)
+		return -1;
+	if (!thread_name_is_valid(name))
+		return threads_error(c, 400, "Invalid filename", err);
+	if (v1_open_session_path(c, id, name, true, &a, err) < 0)
+		return -1;
+	if (thread_file_open(a.conn, name, &fd, &st, err) < 0)
+		return err->code == ERR_INVALID ? threads_error(c, 400, "Invalid filename", err)
+						: -1;
+	set_disposition(c, v1_base_name(name));
+	/* content of a guest must not be rendered as a page */
+	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
+	http_reply_fd(c->rq, 200, "application/octet-stream", steal_fd(&fd), 0,
+		      (uint64_t)st.st_size);
+	return 0;
+}
+
+/* ---- upload ----------------------------------------------------------------------------------
+ * A form with a session, a file and optionally a name, in any order. The file is spooled to the
+ * data directory until the form is complete. The spool is limited per file, to SPOOL_MAX in total,
+ * and to half of it per tenant. */
 
 enum field { OTHER, SESSION, NAME, CONTENT };
 
@@ -144,15 +264,9 @@ static int add_data(void *arg, const char *bytes, size_t len, struct err *err)
 	return 0;
 }
 
-static int end_part(void *arg, struct err *err)
-{
-	(void)arg, (void)err;
-	return 0;
-}
-
 static int receive_form(struct upload *u, struct err *err)
 {
-	static const struct multipart_ops ops = { begin_part, add_data, end_part };
+	static const struct multipart_ops ops = { begin_part, add_data };
 	struct api_call *c = u->c;
 	struct multipart *m = arena_alloc(c->arena, sizeof(*m));
 	char *buf = arena_alloc(c->arena, PIECE);
@@ -192,6 +306,17 @@ static uint64_t drain_body(const struct upload *u, struct err *err)
 	return rest;
 }
 
+static void put_mb(struct json_out *j, const char *key, uint64_t bytes)
+{
+	char text[32];
+
+	if (bytes % (1 << 20) == 0)
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes >> 20);
+	else
+		snprintf(text, sizeof(text), "%.2f", (double)bytes / (1 << 20));
+	json_out_raw(j, key, text, strlen(text));
+}
+
 static int reply_too_large(struct upload *u, struct err *err)
 {
 	int64_t whole = http_body_length(u->c->rq);
@@ -201,46 +326,35 @@ static int reply_too_large(struct upload *u, struct err *err)
 	if (u->too_large)
 		size = whole > 0 ? (uint64_t)whole : size + rest;
 	threads_error_begin(&j, "File too large");
-	threads_put_mb(&j, "max_size_mb", u->max);
-	threads_put_mb(&j, "uploaded_size_mb", size);
+	put_mb(&j, "max_size_mb", u->max);
+	put_mb(&j, "uploaded_size_mb", size);
 	return api_reply(u->c, 413, &j, err);
 }
 
-static int reply_too_many(struct upload *u, const struct thread_limit_hit *no, struct err *err)
+static int reply_full(struct upload *u, const struct thread_limit_hit *no, struct err *err)
 {
 	struct json_out j;
 
 	threads_error_begin(&j, err->msg);
-	json_out_u64(&j, "max_files", no->max);
-	json_out_u64(&j, "current_files", no->used);
-	return api_reply(u->c, 507, &j, err);
-}
-
-static int reply_no_space(struct upload *u, const struct thread_limit_hit *no, struct err *err)
-{
-	struct json_out j;
-
-	threads_error_begin(&j, err->msg);
-	threads_put_mb(&j, "max_workspace_mb", no->max);
-	threads_put_mb(&j, "current_workspace_mb", no->used);
-	threads_put_mb(&j, "file_size_mb", no->requested);
+	if (no->limit == THREAD_LIMIT_FILES) {
+		json_out_u64(&j, "max_files", no->max);
+		json_out_u64(&j, "current_files", no->used);
+	} else {
+		put_mb(&j, "max_workspace_mb", no->max);
+		put_mb(&j, "current_workspace_mb", no->used);
+		put_mb(&j, "file_size_mb", no->requested);
+	}
 	return api_reply(u->c, 507, &j, err);
 }
 
 static int reply_rejected(struct upload *u, const struct thread_limit_hit *no, struct err *err)
 {
-	switch (no->limit) {
-	case THREAD_LIMIT_FILE_SIZE:
-		u->max = no->max; /* limit of the session, which may differ from the current setting
-				   */
+	if (no->limit == THREAD_LIMIT_FILE_SIZE) {
+		u->max = no->max; /* of the session, which may differ from the current setting */
 		return reply_too_large(u, err);
-	case THREAD_LIMIT_FILES:
-		return reply_too_many(u, no, err);
-	case THREAD_LIMIT_DISK:
-		return reply_no_space(u, no, err);
-	case THREAD_LIMIT_NONE:
-		break;
 	}
+	if (no->limit != THREAD_LIMIT_NONE)
+		return reply_full(u, no, err);
 	return err->code == ERR_INVALID ? threads_error(u->c, 400, "Invalid filename", err) : -1;
 }
 

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared declarations of the parser; internal to this directory.
+/* The state of the parser: positions, stacks, results and errors; internal to this directory.
  *
  * One recursive pass over a source with offsets. The words of the current command lie on a stack of
  * characters: a construct nested in a word (a substitution) pushes its own words and pops them
  * again. Text that a command would parse again (eval, sh -c) becomes a separate source, in which
  * each byte keeps its original offset. */
-#ifndef LODGE_SHELL_INTERNAL_H
-#define LODGE_SHELL_INTERNAL_H
+#ifndef LODGE_SHELL_PARSER_H
+#define LODGE_SHELL_PARSER_H
 
 #include <stdint.h>
 #include <string.h>
 
 #include "shell/shell.h"
-#include "shell/shell_tables.h"
 
 enum {
 	HERES_MAX = 16, /* here-documents of one line */
@@ -97,7 +96,7 @@ struct parser {
 	struct err *err;
 };
 
-/* ---- memory, positions, errors (shell_check.c) ---------------------------------------------- */
+/* ---- memory, positions, errors --------------------------------------------------------------- */
 
 /* '\0' at the end. */
 static inline char peek(const struct parser *p, size_t n)
@@ -112,6 +111,7 @@ static inline uint32_t place(const struct parser *p, size_t pos)
 
 /* Record the error and its offset; all return -1. */
 int fail_at(struct parser *p, uint32_t offset, const char *what);
+int fail_no_memory(struct parser *p);
 int enter(struct parser *p);
 static inline void leave(struct parser *p)
 {
@@ -119,7 +119,7 @@ static inline void leave(struct parser *p)
 }
 int put_char(struct parser *p, char c, uint32_t offset);
 /* NULL without memory. Pointers into the stack of words are valid until the next push. */
-struct word *push_word(struct parser *p, struct err *err);
+struct word *push_word(struct parser *p);
 int note(struct parser *p, enum shell_kind kind, const char *name, size_t len, uint32_t offset);
 int note_function(struct parser *p, const struct word *w);
 /* A function may be unset, so its name counts as a program everywhere. */
@@ -130,10 +130,7 @@ struct mark {
 };
 struct mark mark_of(const struct parser *p);
 void back_to(struct parser *p, const struct mark *m);
-/* Parses `n` characters of the stack as a text. `expanded`: only its expansions, as within "...".
- */
-int read_text(struct parser *p, const char *chars, const uint32_t *offsets, size_t n,
-	      bool expanded);
+void parser_fini(struct parser *p);
 
 /* ---- words --------------------------------------------------------------------------------- */
 
@@ -172,68 +169,5 @@ static inline bool is_option(const struct parser *p, const struct word *w)
 {
 	return is_known(w) && w->len > 1 && chars_of(p, w)[0] == '-';
 }
-
-/* ---- lex.c ----------------------------------------------------------------------------------- */
-
-bool is_meta(char c);
-bool is_name_char(char c);
-/* Skips blanks, continued lines and a comment. */
-void skip_blanks(struct parser *p);
-/* Reads one word at pos onto both stacks. `command`: it may be an assignment. */
-int read_word(struct parser *p, bool command);
-/* Read an expansion or quotes at `$`, `"` or a backtick. *flags gets the effect on the word. */
-int read_dollar(struct parser *p, bool quoted, unsigned *flags);
-int read_double(struct parser *p, unsigned *flags);
-int read_backtick(struct parser *p, bool quoted);
-/* Reads from pos to the end of the source as within double quotes, where " is not special. */
-int read_expanded(struct parser *p);
-/* Reads arithmetic after "((". 1: it is not arithmetic, or invalid as p->err says. */
-int read_arithmetic(struct parser *p);
-
-/* ---- quote.c --------------------------------------------------------------------------------- */
-
-int read_single(struct parser *p);
-int read_ansi(struct parser *p); /* after $' */
-
-/* ---- here.c ---------------------------------------------------------------------------------- */
-
-/* 1: a redirection was read. */
-int read_redirection(struct parser *p);
-/* Reads the bodies of pending here-documents after a newline. */
-int read_heres(struct parser *p);
-/* Reports here-documents without a body: where they end, and so what is a command, is unknown. */
-int note_heres(struct parser *p);
-
-/* ---- parse.c --------------------------------------------------------------------------------- */
-
-enum list_end { END_TEXT, END_PAREN, END_BRACE, END_FI, END_DONE, END_CASE };
-/* Reads commands up to and including their end; for END_CASE only ";;" and similar ends are
- * consumed. */
-int read_list(struct parser *p, enum list_end end, uint32_t opened);
-/* Reads a list with its own here-documents. */
-int read_nested(struct parser *p, enum list_end end, uint32_t opened);
-
-/* ---- programs.c ------------------------------------------------------------------------------ */
-
-enum command_as {
-	AS_COMMAND, /* a function, a builtin or a program */
-	AS_NO_FUNCTION,
-	AS_PROGRAM, /* no shell runs it */
-};
-/* Analyzes the words from `first` on as a command. */
-int note_command(struct parser *p, size_t first, enum command_as as);
-/* Notes a program that is unknown before the command runs; its text stands for its name. */
-int note_unknown(struct parser *p, const struct word *w);
-/* Some builtins expand the subscript in the name of a variable. */
-int analyze_names(struct parser *p, size_t first);
-
-/* ---- setting.c ------------------------------------------------------------------------------- */
-
-/* Checks a word NAME=VALUE, or a name that gets a value. */
-int note_assigned(struct parser *p, const struct word *w);
-/* Checks for an assignment after "${". */
-int note_expansion(struct parser *p);
-/* Analyzes a builtin that sets variables or options. */
-int analyze_setting(struct parser *p, size_t first, enum builtin_kind kind);
 
 #endif
