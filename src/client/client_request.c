@@ -80,9 +80,13 @@ static int check_words(const struct client_request *rq, struct err *err)
 	return 0;
 }
 
-static void put_head(FILE *f, const struct client *c, const struct client_request *rq,
-		     const struct body *b, const char *upgrade)
+static int make_head(const struct client *c, const struct client_request *rq, const struct body *b,
+		     const char *upgrade, char **ret, size_t *ret_len, struct err *err)
 {
+	FILE *f = open_memstream(ret, ret_len);
+
+	if (!f)
+		return err_sys(err, ENOMEM, "request");
 	fprintf(f, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: lodge/%s\r\n", rq->method, rq->path,
 		c->authority, LODGE_VERSION);
 	if (c->key)
@@ -98,21 +102,7 @@ static void put_head(FILE *f, const struct client *c, const struct client_reques
 		fputs("Transfer-Encoding: chunked\r\n", f);
 	fputs(upgrade ? upgrade : "Connection: close\r\n", f);
 	fputs("\r\n", f);
-}
-
-static int make_head(const struct client *c, const struct client_request *rq, const struct body *b,
-		     const char *upgrade, char **ret, size_t *ret_len, struct err *err)
-{
-	FILE *f = open_memstream(ret, ret_len);
-
-	if (!f)
-		return err_sys(err, ENOMEM, "request");
-	put_head(f, c, rq, b, upgrade);
-	if (fclose(f) == 0)
-		return 0;
-	free(*ret);
-	*ret = NULL;
-	return err_sys(err, ENOMEM, "request");
+	return fclose(f) == 0 ? 0 : err_sys(err, ENOMEM, "request");
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */

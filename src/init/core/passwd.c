@@ -272,15 +272,12 @@ int passwd_switch_user(const struct cred *c)
 	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	static const struct __user_cap_data_struct none[2];
 
-	if (!init_binding.one_id) {
-		if (syscall(SYS_setgroups, (size_t)c->ngroups, c->groups) < 0 ||
-		    syscall(SYS_setresgid, c->gid, c->gid, c->gid) < 0 ||
-		    syscall(SYS_setresuid, c->uid, c->uid, c->uid) < 0)
-			return -errno;
-	}
-	if ((c->uid != 0 || !init_binding.root_class) && !hook_weak("caps")) {
-		if (syscall(SYS_capset, &h, none) < 0)
-			return -errno;
-	}
+	if (!init_binding.one_id && (syscall(SYS_setgroups, (size_t)c->ngroups, c->groups) < 0 ||
+				     syscall(SYS_setresgid, c->gid, c->gid, c->gid) < 0 ||
+				     syscall(SYS_setresuid, c->uid, c->uid, c->uid) < 0))
+		return -errno;
+	if ((c->uid != 0 || !init_binding.root_class) && !hook_weak("caps") &&
+	    syscall(SYS_capset, &h, none) < 0)
+		return -errno;
 	return 0;
 }

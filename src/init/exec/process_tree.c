@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "init/exec/process_tree.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,14 +30,6 @@ struct proc_list {
 	struct proc_entry procs[PIDS_MAX];
 };
 
-struct dirent64 {
-	uint64_t ino;
-	int64_t off;
-	uint16_t reclen;
-	uint8_t type;
-	char name[];
-};
-
 /* False for a process that is gone or a zombie. */
 static bool read_parent(int proc, pid_t pid, pid_t *ret)
 {
@@ -60,15 +53,13 @@ static bool read_parent(int proc, pid_t pid, pid_t *ret)
 	return state != 'Z' && state != 'X';
 }
 
-static void add_processes(int proc, struct proc_list *l, char *buf, long n)
+static void add_processes(int proc, struct proc_list *l, const char *buf, long n)
 {
 	for (long at = 0; at < n;) {
-		struct dirent64 *d = (struct dirent64 *)(void *)(buf + at);
-		pid_t pid = d->name[0] >= '1' && d->name[0] <= '9'
-				    ? (pid_t)strtol(d->name, NULL, 10)
-				    : 0;
+		const struct dirent *d = (const void *)(buf + at); /* as getdents64() has it */
+		pid_t pid = (pid_t)strtol(d->d_name, NULL, 10);
 
-		at += d->reclen;
+		at += d->d_reclen;
 		if (pid <= 1 || l->n == PIDS_MAX || pid == getpid())
 			continue;
 		l->procs[l->n].pid = pid;

@@ -121,14 +121,12 @@ static bool checksum_fits(const struct pax_header *h)
 	return want == plain || (with_sign >= 0 && want == (uint32_t)with_sign);
 }
 
-static bool copy_field(char *to, size_t size, const char *from, size_t n)
+static size_t copy_field(char *to, const char *from, size_t n)
 {
 	n = strnlen(from, n);
-	if (n >= size)
-		return false;
 	memcpy(to, from, n);
 	to[n] = 0;
-	return true;
+	return n;
 }
 
 static int parse_header(const struct pax_header *h, struct tar_entry *e, struct err *err)
@@ -151,12 +149,11 @@ static int parse_header(const struct pax_header *h, struct tar_entry *e, struct 
 	e->extra_len = 0;
 	/* The GNU format uses the bytes of the ustar prefix for other fields. */
 	if (!memcmp(h->magic, "ustar\0", 6) && h->prefix[0]) {
-		copy_field(e->path, sizeof(e->path), h->prefix, sizeof(h->prefix));
-		n = strlen(e->path);
+		n = copy_field(e->path, h->prefix, sizeof(h->prefix));
 		e->path[n++] = '/';
 	}
-	copy_field(e->path + n, sizeof(e->path) - n, h->name, sizeof(h->name));
-	copy_field(e->link, sizeof(e->link), h->link, sizeof(h->link));
+	copy_field(e->path + n, h->name, sizeof(h->name));
+	copy_field(e->link, h->link, sizeof(h->link));
 	return 0;
 }
 

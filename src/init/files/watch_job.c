@@ -128,16 +128,12 @@ static void unwatch_below(size_t len)
 {
 	path[len++] = '/';
 	for (size_t b = 0; b < BUCKETS; b++) {
-		struct watched *w = table[b], *next;
-
-		for (; w; w = next) {
-			int wd = w->wd;
-
+		for (struct watched *w = table[b], *next; w; w = next) {
 			next = w->next;
 			if (strncmp(w->path, path, len) != 0)
 				continue;
-			inotify_rm_watch(queue, wd);
-			forget_watch(wd);
+			inotify_rm_watch(queue, w->wd);
+			forget_watch(w->wd);
 		}
 	}
 }
