@@ -59,6 +59,7 @@ const PAUSE_FIRST_MS = 50;
 const PAUSE_MOST_MS = 1000;
 const LARGE = 1 << 20; // of a body
 const ERROR_MOST = 1 << 20; // bytes of an error response
+const CONTINUE_MS = 1000;
 const FREE_MS = 20_000; // lodged closes a connection that does nothing after 60 s
 
 /** All but letters, digits and `-._~`, byte by byte, so that a name need not be UTF-8. `keep`: and these. */
@@ -395,6 +396,34 @@ async function send(request: http.ClientRequest, question: Question, isAnswered:
     request.end(body);
     return;
   }
+  if (await wanted(request)) await sendPieces(request, body, isAnswered);
+}
+
+/**
+ * Asks whether the body is wanted. Node loses a refusal if it arrives while a write fails, so the body waits for the
+ * answer to the head. Bun and Deno have no such answer to wait for.
+ */
+async function wanted(request: http.ClientRequest): Promise<boolean> {
+  if (process.versions["bun"] || process.versions["deno"]) return true;
+  request.setHeader("expect", "100-continue");
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(true), CONTINUE_MS); // as for servers that do not know it
+    const settle = (go: boolean) => {
+      clearTimeout(timer);
+      resolve(go);
+    };
+    request.once("continue", () => settle(true));
+    request.once("response", () => settle(false));
+    request.once("close", () => settle(false));
+    request.flushHeaders();
+  });
+}
+
+async function sendPieces(
+  request: http.ClientRequest,
+  body: Exclude<Bytes, Uint8Array | string>,
+  isAnswered: () => boolean,
+): Promise<void> {
   for await (const piece of body) {
     await new Promise(setImmediate); // read a response that has arrived before a write fails
     if (isAnswered() || request.destroyed) return;
