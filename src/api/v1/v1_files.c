@@ -142,6 +142,18 @@ static int reply_entry(struct api_call *c, unsigned status, const struct v1_open
 /* ---- conditions ------------------------------------------------------------------------------ */
 
 /* Replies with an error that has no err_code of its own. */
+/* After a change. It was made, whatever a process of the sandbox has done to the file since. */
+static int reply_changed(struct api_call *c, unsigned status, const struct v1_open_path *a,
+			 const char *given, const char *path, bool follow, struct err *err)
+{
+	if (reply_entry(c, status, a, given, path, follow, err) == 0)
+		return 0;
+	if (err->code != ERR_NOT_FOUND)
+		return -1;
+	return err_set(err, ERR_CONFLICT, "%.160s: done, but the sandbox has removed it since",
+		       given);
+}
+
 static int reply_error(struct api_call *c, unsigned status, const char *code, const char *message,
 		       struct err *err)
 {
@@ -327,7 +339,7 @@ static int open_for_append(const struct put *p, int *ret_fd, struct stat *ret, s
 
 static int reply_put(struct api_call *c, const struct put *p, struct err *err)
 {
-	return reply_entry(c, *p->was ? 200 : 201, &p->at, p->at.given, p->at.path, true, err);
+	return reply_changed(c, *p->was ? 200 : 201, &p->at, p->at.given, p->at.path, true, err);
 }
 
 /* Writes directly into the file as the body arrives. */
@@ -462,7 +474,7 @@ static int make_directory(struct api_call *c, const struct v1_open_path *a, stru
 	if (parse_mode(c, &mode, err) < 0 ||
 	    files_mkdir(a->sb, a->user, a->path, api_query_flag(c, "parents"), mode, err) < 0)
 		return -1;
-	return reply_entry(c, 201, a, a->given, a->path, true, err);
+	return reply_changed(c, 201, a, a->given, a->path, true, err);
 }
 
 static int rename_file(struct api_call *c, const struct v1_open_path *a, struct err *err)
@@ -481,7 +493,7 @@ static int rename_file(struct api_call *c, const struct v1_open_path *a, struct 
 	side_conn_unlock(a->conn);
 	if (r < 0)
 		return -1;
-	return reply_entry(c, 200, a, to, path, false, err);
+	return reply_changed(c, 200, a, to, path, false, err);
 }
 
 int v1_change_file(struct api_call *c, struct err *err)
