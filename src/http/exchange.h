@@ -14,5 +14,6 @@ enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const 
 ssize_t http_broken(struct http_request *rq);
 void http_on_completed(void *server, struct MHD_Connection *mhd, void **rq,
 		       enum MHD_RequestTerminationCode why);
+ssize_t http_on_read(void *rq, uint64_t pos, char *buf, size_t max);
 
 #endif

@@ -39,6 +39,5 @@ int http_upgrade(struct http_request *rq, const char *protocol, int *ret_fd, con
 
 void http_error(struct http_request *rq, unsigned status, const char *code, const char *message,
 		bool retryable);
-ssize_t http_on_read(void *rq, uint64_t pos, char *buf, size_t max);
 
 #endif
