@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 from client import wait_for
@@ -21,7 +22,7 @@ class Terminal:
     def __init__(self, lodged, name):
         self.base = ["tmux", "-L", name, "-f", "/dev/null"]
         self.asked = 0
-        self.env = lodged.env(TERM="screen", LANG="C.UTF-8", HISTFILE="")
+        self.env = lodged.env(TERM="screen", LANG="C.UTF-8", HISTFILE="", TMUX_TMPDIR=tempfile.gettempdir())
 
     def start(self):
         self.tmux("new-session", "-d", "-x", "90", "-y", "24", "sh")

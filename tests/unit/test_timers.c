@@ -409,8 +409,7 @@ static void a_failed_action_is_postponed(void)
 	session_unlock(n);
 	pass(HOUR);
 	CHECK(engine_run_timers(engine) == 1 && is("b", SESSION_HIBERNATED));
-	CHECK(look("a", &s) == SESSION_FAILED && s.due_at > the_time &&
-	      count_active(engine) == 1);
+	CHECK(look("a", &s) == SESSION_FAILED && s.due_at > the_time && count_active(engine) == 1);
 	CHECK_STR(s.cause.code, "error");
 	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_FAILED));
 	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
