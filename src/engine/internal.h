@@ -12,6 +12,7 @@
  *   engine.store_mutex    the store: its calls never overlap
  *   engine.keeper.mutex   the connection to the keeper
  *   engine.workers.mutex  the workers' queue, and execs that are not recorded yet
+ *   engine.progress.mutex the progress of a start
  *   gate.mutex            inside base/gate
  *
  * While holding one session's lock, take another only with session_trylock(), or say in the code

@@ -32,7 +32,7 @@ static const struct state_machine_state states[SESSION_STATES] = {
 
 const struct state_machine session_states = { "session", states, SESSION_STATES };
 
-/* The table of lifecycle.md. `bare`: the state if there is nothing to resume from. */
+/* `bare`: the state if there is nothing to resume from. */
 static const struct {
 	uint64_t from;
 	enum session_event event;

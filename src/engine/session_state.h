@@ -93,7 +93,7 @@ struct session_cause_opts {
 /* As records and events have it. */
 struct store_cause session_cause_record(const struct session_cause_opts *why, int64_t at);
 
-/* Makes the move: state, runtime, counters, timers and cause of the record as lifecycle.md has it.
+/* Makes the move: state, runtime, counters, timers and cause of the record.
  * On failure the record is as it was. The layer of SEALED and ROLLBACK, and the sandbox of READY,
  * are the caller's to set. */
 int session_record_move(struct store_session *s, enum session_event ev,
