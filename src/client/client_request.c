@@ -226,7 +226,7 @@ int client_open(struct client *c, const struct client_request *rq, struct client
 {
 	auto_call(client_close) struct client_stream *s = NULL;
 
-	if (request_send(c, rq, NULL, &s, err) < 0)
+	if (request_send(c, rq, NULL, &s, err) < 0 || !s)
 		return -1;
 	if (s->head.status >= 400)
 		return problem_read(c, s, err);

@@ -165,7 +165,7 @@ int keeper_conn_wait_job(struct engine *e, const char *name, uint64_t *ret_bytes
 int keeper_conn_snapshot(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
 			 uint64_t *ret_bytes, struct err *err)
 {
-	struct keeper_job job;
+	struct keeper_job job = { 0 };
 
 	if (KEEPER_CALL(e, err, layer_snap, sandbox, layer, ret_whole, &job, err) < 0)
 		return -1;

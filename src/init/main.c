@@ -32,11 +32,12 @@ static bool is_listener(int fd)
 	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_SEQPACKET;
 }
 
-/* Opens `path` for each closed number, so that no later open() gets one of them. */
-static int fill_fds(int from, int end, const char *path, int flags)
+/* Opens something for each closed number, so that no later open() gets one of them. */
+static int fill_fds(int from, int end, bool stdio)
 {
 	for (int fd = from; fd < end; fd++)
-		if (!is_open(fd) && open(path, flags | O_CLOEXEC) != fd)
+		if (!is_open(fd) && (stdio ? open("/dev/null", O_RDWR | O_CLOEXEC)
+					   : open("/", O_PATH | O_CLOEXEC)) != fd)
 			return -1;
 	return 0;
 }
@@ -58,7 +59,7 @@ static int die_with_keeper(void)
 
 static int take_fds(void)
 {
-	if (fill_fds(0, 3, "/dev/null", O_RDWR) < 0 || !is_listener(BOOT_FD_LISTEN) ||
+	if (fill_fds(0, 3, true) < 0 || !is_listener(BOOT_FD_LISTEN) ||
 	    fd_message_nonblock(BOOT_FD_LISTEN) < 0)
 		return -1;
 	syscall(SYS_close_range, BOOT_FD_END, ~0u, 0);
@@ -68,7 +69,7 @@ static int take_fds(void)
 	init_binding.tasks = is_open(BOOT_FD_TASKS);
 	init_binding.oom = is_open(BOOT_FD_OOM);
 	init_binding.pids = is_open(BOOT_FD_PIDS);
-	return fill_fds(BOOT_FD_CGROUP, BOOT_FD_END, "/", O_PATH);
+	return fill_fds(BOOT_FD_CGROUP, BOOT_FD_END, false);
 }
 
 static void drop_inherited_caps(void)

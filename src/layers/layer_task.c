@@ -49,7 +49,7 @@ bool layer_task_may_start(const struct layer_task *t)
 
 int layer_task_poll(struct layer_task *t, uint64_t *ret_bytes)
 {
-	struct keeper_job job;
+	struct keeper_job job = { 0 };
 	struct err ignored;
 
 	if (KEEPER_CALL(t->engine, &ignored, layer_job, t->layer, &job, &ignored) < 0)

@@ -17,7 +17,7 @@ enum { PAGE = 100 };
 /* 0 also when the keeper is too busy at the moment. */
 static int start_sync(struct layer_task *t)
 {
-	struct err err;
+	struct err err = { 0 };
 
 	if (!layer_task_may_start(t))
 		return 0;

@@ -241,7 +241,7 @@ static int prune_session(int dir, const char *name, void *arg)
 {
 	struct pruning *p = arg;
 	struct store_session s;
-	struct err err;
+	struct err err = { 0 };
 
 	p->empty = true;
 	if (file_each_at(dir, name, prune_file, p) < 0 || !p->empty)

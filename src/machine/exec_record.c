@@ -174,7 +174,7 @@ static bool write_end(struct exec_record *c, bool *ret_kept)
 {
 	struct store_exec rec;
 	struct err err = { 0 };
-	bool known;
+	int r;
 
 	*ret_kept = exec_output_save(c, &err) == 0;
 	hook_crash("exec:saved");
@@ -182,10 +182,9 @@ static bool write_end(struct exec_record *c, bool *ret_kept)
 	c->rec.truncated |= !*ret_kept;
 	rec = c->rec;
 	exec_record_unlock(c);
-	known = STORE_CALL_RELAXED(c->engine, true, store_exec_finish, &rec, &err) == 0 ||
-		err.code == ERR_CONFLICT || err.code == ERR_NOT_FOUND;
+	r = STORE_CALL_RELAXED(c->engine, true, store_exec_finish, &rec, &err);
 	hook_crash("exec:finished");
-	return known;
+	return r == 0 || err.code == ERR_CONFLICT || err.code == ERR_NOT_FOUND;
 }
 
 static void record_end(struct engine *e, struct exec_handle *own)

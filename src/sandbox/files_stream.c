@@ -98,7 +98,7 @@ int files_remove_tree_cancellable(struct sandbox *sb, const char *user, const ch
 	while (guest_exec_wait(job, is_cancelled ? CANCEL_CHECK_MS : -1, err) < 0) {
 		if (err->code != ERR_TIMEOUT || *guest_exec_ended(job))
 			return -1;
-		if (!is_cancelled(arg))
+		if (!is_cancelled || !is_cancelled(arg))
 			continue;
 		if (guest_exec_kill(job, &ignored) == 0)
 			(void)guest_exec_wait(job, KILL_MS, &ignored);

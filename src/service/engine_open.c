@@ -142,6 +142,7 @@ struct machines {
 static void take_machine(struct session *n, void *arg)
 {
 	struct machines *l = arg;
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): the items are pointers */
 	struct machine **added = n->machine ? vec_push(&l->items, &l->count, SIZE_MAX) : NULL;
 
 	if (added)

@@ -80,7 +80,7 @@ static enum timer_result end_session(struct session *n, bool expired)
 	char text[STORE_TEXT];
 	struct session_cause_opts why = { expired ? SESSION_CAUSE_EXPIRED : SESSION_CAUSE_IDLE,
 					  text, "lodge" };
-	struct err ignored;
+	struct err ignored = { 0 };
 
 	if (expired)
 		snprintf(text, sizeof(text), "maximum lifetime of %lld s reached",

@@ -210,7 +210,7 @@ int snapshot_import(struct engine *e, const struct caller *caller, const char *t
 	char id[STORE_ID];
 	struct session_ref ref = { .id = id };
 	struct err ignored;
-	unsigned has;
+	unsigned has = 0;
 	int r;
 
 	if (name_check_optional("name", name, STORE_NAME, err) < 0 ||

@@ -74,7 +74,7 @@ static int count_sessions(struct engine *e, const char *name, int64_t *ret, stru
 
 static int64_t count_bytes(struct engine *e, const struct template *t)
 {
-	struct store_layer l;
+	struct store_layer l = { 0 };
 	struct err ignored;
 
 	if (!t->layer)

@@ -2,6 +2,7 @@
 /* lodge-init as a plain process: file operations, jobs, archives. */
 #include <sys/xattr.h>
 
+#include "base/auto.h"
 #include "base/fd_message.h"
 #include "init_client.h"
 #include "tap.h"
@@ -16,22 +17,17 @@ enum { ODD = sizeof(odd_names) / sizeof(odd_names[0]) };
 
 static bool put_file(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
-	if (fd >= 0)
-		close(fd);
-	return ok;
+	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 }
 
 static const char *get_file(const char *path)
 {
 	static char text[4096];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	if (fd >= 0)
-		close(fd);
 	if (n < 0)
 		return "(none)";
 	text[n] = 0;

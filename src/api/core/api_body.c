@@ -185,10 +185,10 @@ static int check_cost(struct api_call *c, const char *text, size_t len, struct e
 int api_body(struct api_call *c, const char *fields, json_t **ret, struct err *err)
 {
 	size_t flags = JSON_REJECT_DUPLICATES;
-	const char *text;
+	const char *text = "";
 	json_error_t why;
 	json_t *o;
-	size_t len;
+	size_t len = 0;
 
 	if (read_body(c, &text, &len, err) < 0 || check_cost(c, text, len, err) < 0)
 		return -1;

@@ -484,7 +484,7 @@ static void tty_fini(void *arg)
 int v1_open_tty(struct api_call *c, struct err *err)
 {
 	struct tty *t;
-	struct tty_request w;
+	struct tty_request w = { .offset = -1 };
 
 	if (ws_check(c->rq, err) < 0 || parse_request(c, &w, err) < 0)
 		return -1;
