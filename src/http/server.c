@@ -148,9 +148,10 @@ static void quiesce(struct http_server *s)
 		const union MHD_DaemonInfo *info =
 			MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 
-		if (info)
-			(void)epoll_ctl(info->epoll_fd, EPOLL_CTL_MOD, l->fd, &ignored);
-		shutdown(l->fd, SHUT_RDWR);
+		/* At its limit the library polls the socket no more, but will again: then it gets
+		 * connections, which http_on_accept() refuses. */
+		if (info && epoll_ctl(info->epoll_fd, EPOLL_CTL_MOD, l->fd, &ignored) == 0)
+			shutdown(l->fd, SHUT_RDWR);
 	}
 }
 
