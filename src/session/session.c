@@ -131,14 +131,31 @@ static int not_found(const char *id, struct err *err)
 	return session_ref_not_found(&(struct session_ref){ .id = id }, err);
 }
 
+/* Whether the record is in memory; if so, *ret_same: it belongs to the tenant. */
+static bool compare_tenant(struct engine *e, const char *tenant, const char *id, bool *ret_same)
+{
+	const struct session *n;
+
+	MUTEX_GUARD(&e->mutex);
+	n = find_session(e, id);
+	if (!n || !n->loaded)
+		return false;
+	*ret_same = strcmp(n->rec.tenant, tenant) == 0;
+	return true;
+}
+
 /* Checked before waiting: another tenant must not even learn that the session is busy. */
 static int check_tenant(struct engine *e, const char *tenant, const char *id, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
+	bool same = false;
 
-	if (session_read_record(e, id, &s, err) < 0 && err->code != ERR_NOT_FOUND)
-		return -1;
-	return strcmp(s.tenant, tenant) == 0 ? 0 : not_found(id, err);
+	if (!compare_tenant(e, tenant, id, &same)) {
+		if (STORE_CALL(e, store_session_get, id, &s, err) < 0 && err->code != ERR_NOT_FOUND)
+			return -1;
+		same = strcmp(s.tenant, tenant) == 0;
+	}
+	return same ? 0 : not_found(id, err);
 }
 
 int session_lock(struct engine *e, const char *tenant, const char *id, struct session **ret,
@@ -149,7 +166,7 @@ int session_lock(struct engine *e, const char *tenant, const char *id, struct se
 	if (!*id || strlen(id) >= STORE_ID)
 		return not_found(id, err);
 	if ((tenant && check_tenant(e, tenant, id, err) < 0) ||
-	    lock_by_id(e, id, LOCK_WAIT_MS, &n, err) < 0)
+	    lock_by_id(e, id, LOCK_WAIT_MS, &n, err) < 0 || !n)
 		return -1;
 	if (load_record(n, err) < 0)
 		return err->code == ERR_NOT_FOUND ? not_found(id, err) : -1;
@@ -210,7 +227,7 @@ int session_lock_ref(struct engine *e, const struct caller *caller, const struct
 	struct session *n = NULL;
 
 	if (resolve_ref(e, caller, ref, id, err) < 0 ||
-	    session_lock(e, caller->tenant, id, &n, err) < 0)
+	    session_lock(e, caller->tenant, id, &n, err) < 0 || !n)
 		return err->code == ERR_NOT_FOUND ? session_ref_gone(e, caller, ref, err) : -1;
 	if (n->rec.state == SESSION_DESTROYING) {
 		session_unlock(n);

@@ -381,7 +381,7 @@ static int get_records(struct store *db, const char *sql, const struct db_value 
 		free(l.items);
 		return -1;
 	}
-	*ret = l;
+	memcpy(ret, &l, sizeof(l));
 	return 0;
 }
 
