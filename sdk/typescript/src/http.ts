@@ -396,7 +396,15 @@ async function send(request: http.ClientRequest, question: Question, isAnswered:
     request.end(body);
     return;
   }
-  if (await wanted(request)) await sendPieces(request, body, isAnswered);
+  const source = Symbol.asyncIterator in body ? body[Symbol.asyncIterator]() : body[Symbol.iterator]();
+  const first = (async () => source.next())(); // a stream that fails at once has a listener by now
+  first.catch(() => {});
+  try {
+    if (await wanted(request)) await sendPieces(request, source, first, isAnswered);
+  } finally {
+    if (body instanceof Readable) body.destroy();
+    else await source.return?.();
+  }
 }
 
 /**
@@ -407,11 +415,13 @@ async function wanted(request: http.ClientRequest): Promise<boolean> {
   if (process.versions["bun"] || process.versions["deno"]) return true;
   request.setHeader("expect", "100-continue");
   return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(true), CONTINUE_MS); // as for servers that do not know it
+    let timer: NodeJS.Timeout | undefined;
+    const start = () => (timer = setTimeout(() => resolve(true), CONTINUE_MS)); // a server may not know it
     const settle = (go: boolean) => {
       clearTimeout(timer);
       resolve(go);
     };
+    request.once("socket", (socket) => (socket.connecting ? socket.once("connect", start) : start()));
     request.once("continue", () => settle(true));
     request.once("response", () => settle(false));
     request.once("close", () => settle(false));
@@ -421,10 +431,12 @@ async function wanted(request: http.ClientRequest): Promise<boolean> {
 
 async function sendPieces(
   request: http.ClientRequest,
-  body: Exclude<Bytes, Uint8Array | string>,
+  source: AsyncIterator<Uint8Array | string> | Iterator<Uint8Array>,
+  first: Promise<IteratorResult<Uint8Array | string>>,
   isAnswered: () => boolean,
 ): Promise<void> {
-  for await (const piece of body) {
+  for (let next = await first; !next.done; next = await source.next()) {
+    const piece = next.value;
     await new Promise(setImmediate); // read a response that has arrived before a write fails
     if (isAnswered() || request.destroyed) return;
     if (piece.length === 0) continue; // an empty chunk would be the last

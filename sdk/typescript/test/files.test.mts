@@ -2,6 +2,7 @@
 // Files, archives, snapshots; and what an administrator does.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
 import { after, test } from "node:test";
 
 import type { Change } from "lodge-sandbox/client";
@@ -153,6 +154,14 @@ test("a refusal is heard while there is still something to send", async () => {
   }
   await fails("NOT_FOUND", client.session("ses_none").files.write("x", slow()));
   await fails("CONFLICT", client.templates.upload("host", slow()));
+});
+
+test("a stream that fails or is refused is closed", async () => {
+  const missing = createReadStream("/nonexistent/file");
+  await assert.rejects(files.write("x", missing), { code: "ENOENT" });
+  const refused = createReadStream("/dev/zero");
+  await fails("NOT_FOUND", client.session("ses_none").files.write("x", refused));
+  if (!refused.closed) await new Promise((resolve) => refused.once("close", resolve));
 });
 
 test("a directory goes out and in as an archive", async () => {
