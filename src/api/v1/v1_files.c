@@ -139,9 +139,6 @@ static int reply_entry(struct api_call *c, unsigned status, const struct v1_open
 	return api_reply(c, status, &j, err);
 }
 
-/* ---- conditions ------------------------------------------------------------------------------ */
-
-/* Replies with an error that has no err_code of its own. */
 /* After a change. It was made, whatever a process of the sandbox has done to the file since. */
 static int reply_changed(struct api_call *c, unsigned status, const struct v1_open_path *a,
 			 const char *given, const char *path, bool follow, struct err *err)
@@ -154,6 +151,9 @@ static int reply_changed(struct api_call *c, unsigned status, const struct v1_op
 		       given);
 }
 
+/* ---- conditions ------------------------------------------------------------------------------ */
+
+/* Replies with an error that has no err_code of its own. */
 static int reply_error(struct api_call *c, unsigned status, const char *code, const char *message,
 		       struct err *err)
 {
