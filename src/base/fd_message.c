@@ -26,8 +26,7 @@ int fd_message_sendv(int fd, const struct iovec *iov, size_t niov, const int *fd
 
 	if (nfds > SOCK_FDS_MAX || niov > IOV_MAX)
 		return -EINVAL;
-	/* NOLINTNEXTLINE(bugprone-sizeof-expression): the pointer; sendmsg() does not write to it
-	 */
+	/* sendmsg() does not write to it. NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	memcpy(&msg.msg_iov, &iov, sizeof(iov));
 	if (nfds) {
 		memset(&control, 0, sizeof(control));

@@ -149,7 +149,7 @@ int keeper_conn_wait_job(struct engine *e, const char *name, uint64_t *ret_bytes
 {
 	int64_t until = clock_mono_ms() + JOB_MS;
 	unsigned us = WAIT_MIN_US;
-	struct keeper_job job;
+	struct keeper_job job = { 0 };
 
 	do {
 		if (KEEPER_CALL(e, err, layer_job, name, &job, err) < 0)

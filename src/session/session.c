@@ -223,7 +223,7 @@ static int resolve_ref(struct engine *e, const struct caller *caller, const stru
 int session_lock_ref(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		     struct session **ret, struct err *err)
 {
-	char id[STORE_ID];
+	char id[STORE_ID] = "";
 	struct session *n = NULL;
 
 	if (resolve_ref(e, caller, ref, id, err) < 0 ||
@@ -244,7 +244,7 @@ int session_lock_reconciled(struct engine *e, const struct caller *caller,
 {
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (session_lock_ref(e, caller, ref, &n, err) < 0)
+	if (session_lock_ref(e, caller, ref, &n, err) < 0 || !n)
 		return -1;
 	if (if_version && n->rec.version != if_version)
 		return err_set(err, ERR_CONFLICT, "session %s has version %lld, not %lld", n->id,
@@ -386,7 +386,7 @@ int session_flush(struct session *n, struct err *err)
 
 int session_reload(struct session *n, struct err *err)
 {
-	struct store_session s;
+	struct store_session s = { 0 };
 
 	if (STORE_CALL(n->engine, store_session_get, n->id, &s, err) < 0)
 		return -1;
