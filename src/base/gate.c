@@ -142,6 +142,17 @@ bool gate_wait(struct gate_ticket *t, int64_t until)
 	return inside;
 }
 
+bool gate_is_last(const struct gate_ticket *t)
+{
+	bool last = true;
+
+	pthread_mutex_lock(&t->gate->mutex);
+	for (const struct gate_ticket *o = t->next; last && o; o = o->next)
+		last = !is_same_key(o, t);
+	pthread_mutex_unlock(&t->gate->mutex);
+	return last;
+}
+
 void gate_leave(struct gate_ticket *t)
 {
 	struct gate *g = t->gate;

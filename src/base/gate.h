@@ -46,6 +46,9 @@ bool gate_join(struct gate *g, struct gate_ticket *t, const struct gate_request 
 /* Waits until the ticket is inside: true. False: clock_mono_ms() reached `until`, and the ticket
  * keeps its place in the queue. until < 0: no deadline. */
 bool gate_wait(struct gate_ticket *t, int64_t until);
+/* Whether no other ticket of its tenant and key joined after it. The answer may be out of date
+ * unless a lock of the caller keeps others from joining. */
+bool gate_is_last(const struct gate_ticket *t);
 /* Leaves the gate, or cancels the wait. A ticket with gate NULL is allowed. */
 void gate_leave(struct gate_ticket *t);
 

@@ -270,3 +270,26 @@ char *json_out_take(struct json_out *j, size_t *ret_len)
 	json_out_fini(j);
 	return text;
 }
+
+bool json_is_shallow(const char *text, size_t len, size_t *ret_values)
+{
+	bool quoted = false;
+	size_t depth = 0;
+
+	*ret_values = 1;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '"')
+			quoted = !quoted;
+		else if (quoted && text[i] == '\\')
+			i++;
+		else if (!quoted && (text[i] == '{' || text[i] == '['))
+			depth++, ++*ret_values;
+		else if (!quoted && text[i] == ',')
+			++*ret_values;
+		else if (!quoted && depth && (text[i] == '}' || text[i] == ']'))
+			depth--;
+		if (depth > JSON_READ_DEPTH_MAX)
+			return false;
+	}
+	return true;
+}

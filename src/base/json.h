@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JSON_DEPTH_MAX = 32 };
+enum { JSON_DEPTH_MAX = 32, JSON_READ_DEPTH_MAX = 64 };
 
 struct json_out {
 	char *buf;
@@ -46,5 +46,10 @@ void json_out_raw(struct json_out *j, const char *key, const char *json, size_t 
 char *json_out_take(struct json_out *j, size_t *ret_len);
 
 bool json_is_utf8(const void *bytes, size_t len);
+
+/* False: a text of others is nested too deeply to parse it, because parsing and freeing recurse on
+ * a thread's small stack. Counts like the parser up to the first byte that is not JSON. *ret_values
+ * is at least the number of values, of which one of two bytes takes 250 bytes of memory. */
+bool json_is_shallow(const char *text, size_t len, size_t *ret_values);
 
 #endif

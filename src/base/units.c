@@ -170,3 +170,20 @@ char *units_format(uint64_t bytes, char buf[SIZE_TEXT])
 	snprintf(buf, SIZE_TEXT, "%" PRIu64 " bytes", bytes);
 	return buf;
 }
+
+char *units_format_ms(uint64_t ms, char buf[SIZE_TEXT])
+{
+	static const struct {
+		uint64_t ms;
+		char letter;
+	} units[] = { { 86400000, 'd' }, { 3600000, 'h' }, { 60000, 'm' }, { 1000, 's' } };
+
+	for (size_t i = 0; i < ARRAY_LEN(units); i++)
+		if (ms && ms % units[i].ms == 0) {
+			snprintf(buf, SIZE_TEXT, "%" PRIu64 "%c", ms / units[i].ms,
+				 units[i].letter);
+			return buf;
+		}
+	snprintf(buf, SIZE_TEXT, "%" PRIu64 "ms", ms);
+	return buf;
+}

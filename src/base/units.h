@@ -22,5 +22,7 @@ int units_parse_count(const char *what, const char *text, uint64_t min, uint64_t
 /* Formats a size for messages: the shortest exact form, such as "256M", else bytes. Returns buf. */
 enum { SIZE_TEXT = 32 };
 char *units_format(uint64_t bytes, char buf[SIZE_TEXT]);
+/* The same for a time: "30m", "36h", "1d", else milliseconds as "1500ms". */
+char *units_format_ms(uint64_t ms, char buf[SIZE_TEXT]);
 
 #endif
