@@ -22,12 +22,15 @@
 extern "C" {
 #endif
 
+/* Names of version 0.1 go on working for one release. */
+#define LODGE_OLD_NAME(now) __attribute__((deprecated("now called " now)))
+
 struct lodge;
 
 enum lodge_code {
 	LODGE_OK,
 	LODGE_INVALID, /* the message names the field */
-	LODGE_NOT_FOUND, /* with ESTALE: the session was destroyed; see lodge_tombstone_get() */
+	LODGE_NOT_FOUND, /* ESTALE: see lodge_tombstone_get(); EOWNERDEAD: the sandbox ended */
 	LODGE_CONFLICT, /* not possible in this state, or another version */
 	LODGE_DENIED,
 	LODGE_LIMIT, /* a quota, or a full disk; with ERANGE: output that is no longer retained */
@@ -53,15 +56,17 @@ struct lodge_options {
 	const char *home; /* absolute path of the data directory. NULL: the one lodge(1) uses */
 	const char *tenant; /* owner of the sessions. NULL: "default" */
 	const char *actor; /* named in events and causes. NULL: "liblodge" */
-	uint32_t max_active; /* running sandboxes. 0: as many as the machine can hold */
+	uint32_t max_active; /* running sandboxes (one per 64 MiB of memory); UINT32_MAX: any */
 	uint32_t queue_max; /* callers that may wait for capacity (64) */
-	uint32_t pool; /* sandboxes started in advance */
+	uint32_t pool; /* sandboxes started in advance, at most 1024 */
 	uint32_t probe_failures; /* consecutive failures that count as unavailable (3) */
+	/* a time above its maximum is LODGE_INVALID */
 	int64_t idle_ms, idle_max_ms; /* of a session: 30 min; 1 day */
-	int64_t lifetime_ms, lifetime_max_ms; /* of one sandbox: 5 h */
+	int64_t lifetime_ms, lifetime_max_ms; /* of one sandbox: 5 h; extended at most to 5 h */
 	int64_t extend_ms; /* added by an explicit extend (20 min) */
 	int64_t probe_ms; /* deadline of a probe (15 s) */
 	int64_t tombstones_ms, execs_ms, events_ms; /* retention: 7 days each */
+	int64_t delete_after_ms; /* of hibernated sessions that set none; 0: never deleted */
 };
 
 /* Opens the data directory. Only one process at a time can open it; the error names the other
@@ -83,7 +88,7 @@ int lodge_room_get(struct lodge *l, struct lodge_room **ret);
 
 /* Names a session by its id or, with id NULL, by one of its keys. This struct never grows. */
 struct lodge_ref {
-	const char *id;
+	const char *id; /* of the session, or of its present sandbox */
 	const char *kind; /* kind of the key; NULL: "key" */
 	const char *key;
 };
@@ -164,6 +169,19 @@ struct lodge_session {
 	enum lodge_source source;
 	int state_lost; /* not 0: earlier files are lost */
 	uint64_t ready_us;
+
+	int64_t lifetime_ms; /* of a sandbox until its first expiry */
+	int64_t delete_after_ms; /* once hibernated; 0: never */
+	int64_t hibernated_at, delete_at; /* 0 unless hibernated; delete_at 0: never */
+	/* Names of requested fields, as "template, limits.pids": ignored, because the session
+	 * exists with other values; adjusted to a bound (threads), or lowered with another field
+	 * (lodge_change()). */
+	const char *ignored, *adjusted;
+	/* Set by lodge_extend(), else 0: by how much expires_at moved, and whether it can move no
+	 * further. */
+	int64_t extended_by_ms;
+	int at_maximum;
+	const char *last_death; /* JSON: how its last sandbox ended; "" if none did */
 };
 
 struct lodge_sessions {
@@ -172,7 +190,7 @@ struct lodge_sessions {
 	int64_t next; /* cursor of the next page, 0 after the last */
 };
 
-/* 0: the template's value. */
+/* 0: the template's value. LODGE_CONFLICT if one cannot be enforced; on disk, inodes never is. */
 struct lodge_limits {
 	size_t size;
 	uint64_t memory_bytes, disk_bytes, inodes;
@@ -184,7 +202,7 @@ struct lodge_limits {
 	uint32_t open_files; /* per process */
 };
 
-enum lodge_demand { /* fail if this limit cannot be enforced */
+enum lodge_demand { /* fail if this limit cannot be enforced, even if it is the default */
 		    LODGE_DEMAND_CGROUP = 1 << 0, /* memory, cpu, processes */
 		    LODGE_DEMAND_DISK = 1 << 1,
 };
@@ -210,16 +228,22 @@ struct lodge_want {
 	unsigned demand; /* enum lodge_demand */
 	enum lodge_end on_idle, on_expire; /* 0: hibernate */
 
-	/* For a new session; entering never changes the lifetime of an existing one. */
+	/* For a new session; entering never changes the times of an existing one. LODGE_INVALID
+	 * beyond idle_max_ms and lifetime_max_ms. */
 	int64_t idle_timeout_ms, max_lifetime_ms;
 
 	int must_be_new; /* not 0: LODGE_CONFLICT if a key has a session */
 	int asleep; /* not 0: do not start or resume a sandbox */
 	const char *pin; /* required session or sandbox id, else LODGE_CONFLICT */
-	const char *once; /* idempotency key: repeated calls return the same session */
+	__extension__ union { /* calls with the same key return the same session */
+		const char *idempotency_key;
+		const char *once LODGE_OLD_NAME("idempotency_key");
+	};
 	uint32_t max_active_per_user; /* 0: no maximum */
 	int replace; /* not 0: one above the maximum replaces the oldest session; 0: it fails */
 	int64_t wait_ms; /* for capacity; 0: do not wait */
+	int64_t lifetime_ms; /* until the first expiry, at most max_lifetime_ms */
+	int64_t delete_after_ms; /* once hibernated; 0: the default, -1: never */
 };
 
 /* Gets or creates a session with a running sandbox; a hibernated one is resumed. Concurrent calls
@@ -262,6 +286,14 @@ struct lodge_stats { /* of the running sandbox */
 };
 int lodge_stats_get(struct lodge *l, const struct lodge_ref *ref, struct lodge_stats **ret);
 
+struct lodge_limits_state { /* of the session, with or without a sandbox */
+	const struct lodge_limits *limits; /* those that apply; cpu_milli 0: none */
+	/* JSON, as limits_not_enforced of the HTTP API: those that this host does not enforce, as
+	 * [{"limit": "inodes", "enforced": false, "reason": "..."}]. On disk inodes never is. */
+	const char *not_enforced;
+};
+int lodge_limits_get(struct lodge *l, const struct lodge_ref *ref, struct lodge_limits_state **ret);
+
 enum lodge_answer {
 	LODGE_CONNECTED = 1, /* verified */
 	LODGE_UNSURE, /* no answer in time: nothing is changed; try again */
@@ -280,7 +312,9 @@ int lodge_probe(struct lodge *l, const struct lodge_ref *ref, int64_t deadline_m
 /* In all calls below: if_version is 0, or the required version of the record, else LODGE_CONFLICT.
  * ret may be NULL; else *ret is the record after the call. */
 
-/* Postpones the deadlines by ms (0: the default), but not beyond the maximum lifetime. */
+/* Postpones expires_at by ms (0: the default), at most to max_lifetime_ms after started_at, and
+ * hibernate_at to ms from now. The record says what was done: extended_by_ms, at_maximum. A sandbox
+ * that resumes the session has lifetime_ms again. */
 int lodge_extend(struct lodge *l, const struct lodge_ref *ref, int64_t ms, int64_t if_version,
 		 struct lodge_session **ret);
 /* Reports activity: restarts the idle timeout. */
@@ -293,6 +327,8 @@ struct lodge_patch { /* 0 or NULL: unchanged */
 	const struct lodge_limits *limits; /* effective at once */
 	const char *metadata; /* a JSON object that replaces the old one */
 	int64_t if_version;
+	int64_t lifetime_ms; /* at most max_lifetime_ms, which lowers it too */
+	int64_t delete_after_ms; /* -1: never */
 };
 int lodge_change(struct lodge *l, const struct lodge_ref *ref, const struct lodge_patch *patch,
 		 struct lodge_session **ret);
@@ -328,239 +364,14 @@ struct lodge_cleaned { /* ids */
  * may be NULL. */
 int lodge_cleanup(struct lodge *l, const char *user, struct lodge_cleaned **ret);
 
-/* ---- commands -------------------------------------------------------------------------------- */
-
-/* Calls that need the sandbox of a session resume it. Returns how the last such call of this thread
- * (lodge_run(), lodge_exec_start(), lodge_file_*()) found the session; LODGE_REPLACED: earlier
- * files are lost; 0: the call failed before. */
-enum lodge_outcome lodge_last_outcome(void);
-
-struct lodge_command { /* never NULL */
-	size_t size;
-	const char *const *argv; /* NULL-terminated; or: */
-	const char *text; /* bash text */
-	const char *const *env; /* NULL-terminated "NAME=VALUE", over the session's */
-	const char *cwd, *user; /* NULL: the session's */
-	const void *input; /* standard input, with lodge_run() only; NULL: none */
-	size_t input_len;
-	const char *once; /* idempotency key: repeated calls return the same command */
-	uint64_t output_bytes; /* bytes retained per stream; 0: the session's limit, or 1 MiB */
-	uint32_t timeout_ms; /* 0: none; kills the command and everything it started */
-	uint32_t rows, cols; /* of the terminal */
-	int pty; /* not 0: on a terminal; all output is LODGE_STDOUT */
-	int merge; /* not 0: standard error is merged into standard output */
-	int login; /* not 0: a login shell */
-	int no_resume; /* not 0: LODGE_CONFLICT if the session is hibernated */
-
-	/* For lodge_exec_start() only. */
-	int background; /* not 0: marked as a background command in its record */
-	int stdin_open; /* not 0: lodge_exec_write() writes to its standard input */
-	int hold; /* not 0: a full output log blocks the command until lodge_exec_consumed() */
-};
-
-enum lodge_hit { /* limits that a command hit */
-		 LODGE_HIT_TIME = 1 << 0,
-		 LODGE_HIT_MEMORY = 1 << 1,
-		 LODGE_HIT_PIDS = 1 << 2,
-		 LODGE_HIT_OUTPUT = 1 << 3,
-		 LODGE_HIT_DISK = 1 << 4,
-		 LODGE_HIT_FILE = 1 << 5,
-};
-
-struct lodge_result {
-	const char *exec_id;
-	int code; /* exit status, or -1 when killed by a signal */
-	int signal; /* 0 when it exited */
-	unsigned hits; /* enum lodge_hit */
-	char *out, *err; /* NUL-terminated; any bytes */
-	size_t out_len, err_len;
-	uint64_t out_total, err_total; /* total bytes the command wrote */
-	uint64_t duration_us, cpu_us, max_rss_bytes;
-	int status; /* as in a shell: the exit code, or 128 + signal; -1: unknown */
-};
-
-/* Runs a command to its end. A command that fails is a result; -1 means that there is none. */
-int lodge_run(struct lodge *l, const struct lodge_ref *ref, const struct lodge_command *cmd,
-	      struct lodge_result **ret);
-
-/* A handle of one command. The command depends neither on its handles nor on this process: it keeps
- * running without them, and its output can be read later by its id. */
-struct lodge_exec;
-
-/* Returns once the command has started. */
-int lodge_exec_start(struct lodge *l, const struct lodge_ref *ref, const struct lodge_command *cmd,
-		     struct lodge_exec **ret);
-/* Opens a command that any process started earlier. */
-int lodge_exec_open(struct lodge *l, const char *exec_id, struct lodge_exec **ret);
-/* Closes the handle; the command keeps running. Accepts NULL. */
-void lodge_exec_close(struct lodge_exec *x);
-const char *lodge_exec_id(const struct lodge_exec *x); /* valid until lodge_exec_close() */
-
-enum lodge_exec_state {
-	LODGE_EXEC_RUNNING,
-	LODGE_EXEC_EXITED,
-	LODGE_EXEC_KILLED, /* killed by a signal, a timeout, or with its sandbox */
-	LODGE_EXEC_LOST, /* its result is unknown */
-};
-
-struct lodge_exec_info {
-	const char *id, *session;
-	const char *command; /* JSON: an array, or bash text as a string */
-	enum lodge_exec_state state;
-	int background, timed_out, oom_killed, truncated;
-	int exit_code, signal; /* as in struct lodge_result */
-	int64_t incarnation; /* of the session's sandbox */
-	int64_t started_at, ended_at;
-	int64_t stdout_bytes, stderr_bytes; /* total bytes it wrote */
-	int64_t cpu_ms, max_rss_bytes;
-};
-int lodge_exec_get(struct lodge_exec *x, struct lodge_exec_info **ret);
-
-struct lodge_execs {
-	struct lodge_exec_info **items;
-	size_t count;
-	int64_t next;
-};
-/* Lists the commands of a session in order of start, including ended ones. limit 0: 100. */
-int lodge_exec_list(struct lodge *l, const struct lodge_ref *ref, int64_t after, uint32_t limit,
-		    struct lodge_execs **ret);
-
-/* Waits for its end; timeout_ms < 0: without a timeout. LODGE_TIMEOUT leaves it running. */
-int lodge_exec_wait(struct lodge_exec *x, int64_t timeout_ms);
-int lodge_exec_ended(struct lodge_exec *x); /* 1 or 0 */
-
-enum lodge_stream { LODGE_STDOUT, LODGE_STDERR };
-
-/* [*ret_start, *ret_end) is the part of the stream that can be read now. */
-int lodge_exec_range(struct lodge_exec *x, enum lodge_stream s, uint64_t *ret_start,
-		     uint64_t *ret_end);
-/* Reads bytes from `offset` on, waiting up to wait_ms for the first. *ret 0: none yet, or the end
- * if lodge_exec_ended(). */
-int lodge_exec_read(struct lodge_exec *x, enum lodge_stream s, uint64_t offset, void *buf,
-		    size_t size, int64_t wait_ms, size_t *ret);
-/* Waits for output beyond these offsets in either stream. 1: there is some; 0: a timeout, or the
- * command ended. */
-int lodge_exec_wait_output(struct lodge_exec *x, uint64_t out, uint64_t err, int64_t wait_ms);
-/* With `hold`: releases output before these offsets. */
-int lodge_exec_consumed(struct lodge_exec *x, uint64_t out, uint64_t err);
-
-/* Writes to standard input; returns once the pipe has accepted all bytes. eof not 0: closes it
- * afterwards. LODGE_CONFLICT: the command has ended, or has closed its standard input. */
-int lodge_exec_write(struct lodge_exec *x, const void *data, size_t len, int eof);
-
-enum lodge_scope {
-	LODGE_TO_GROUP, /* its process group */
-	LODGE_TO_PROCESS,
-	LODGE_TO_TREE, /* everything it started, in any process group */
-};
-int lodge_exec_signal(struct lodge_exec *x, int signo, enum lodge_scope scope);
-int lodge_exec_resize(struct lodge_exec *x, uint32_t rows, uint32_t cols);
-
-/* ---- files ----------------------------------------------------------------------------------- */
-
-/* Paths are inside the sandbox, accessed with the permissions of the session's user; relative paths
- * start at the working directory of commands. mode 0: 0644, for directories 0755. */
-
-struct lodge_bytes {
-	char *data; /* NUL-terminated; any bytes */
-	size_t len;
-};
-/* LODGE_LIMIT if the file has more than max bytes. */
-int lodge_file_read(struct lodge *l, const struct lodge_ref *ref, const char *path, size_t max,
-		    struct lodge_bytes **ret);
-/* Replaces the file atomically and creates missing directories. */
-int lodge_file_write(struct lodge *l, const struct lodge_ref *ref, const char *path,
-		     const void *data, size_t len, mode_t mode);
-int lodge_file_append(struct lodge *l, const struct lodge_ref *ref, const char *path,
-		      const void *data, size_t len, mode_t mode);
-
-struct lodge_file {
-	const char *path; /* in a list: relative to the directory; any bytes but NUL */
-	const char *target; /* of a symbolic link */
-	uint32_t mode; /* st_mode: type and permissions */
-	uint32_t nlink, uid, gid;
-	uint64_t size, ino;
-	int64_t mtime_ns, ctime_ns;
-};
-/* follow 0: describes a symbolic link itself. */
-int lodge_file_stat(struct lodge *l, const struct lodge_ref *ref, const char *path, int follow,
-		    struct lodge_file **ret);
-
-struct lodge_files {
-	struct lodge_file **items;
-	size_t count;
-	uint64_t total, total_bytes; /* from lodge_thread_files(): includes omitted files */
-};
-/* Lists files sorted by name, depth first; depth 1: only the directory itself. LODGE_LIMIT if there
- * are more than max. */
-int lodge_file_list(struct lodge *l, const struct lodge_ref *ref, const char *path, uint32_t depth,
-		    size_t max, struct lodge_files **ret);
-
-/* parents not 0: creates missing parents, and succeeds if the directory exists. */
-int lodge_file_mkdir(struct lodge *l, const struct lodge_ref *ref, const char *path, int parents,
-		     mode_t mode);
-/* replace 0: LODGE_CONFLICT if `to` exists. */
-int lodge_file_rename(struct lodge *l, const struct lodge_ref *ref, const char *from,
-		      const char *to, int replace);
-/* Removes a file or an empty directory. */
-int lodge_file_remove(struct lodge *l, const struct lodge_ref *ref, const char *path);
-/* Removes anything recursively; succeeds if it does not exist. */
-int lodge_file_remove_tree(struct lodge *l, const struct lodge_ref *ref, const char *path);
-int lodge_file_symlink(struct lodge *l, const struct lodge_ref *ref, const char *target,
-		       const char *path);
-int lodge_file_chmod(struct lodge *l, const struct lodge_ref *ref, const char *path, mode_t mode);
-
-/* Writes the content of a directory to `fd` as a tar archive; unpacks one from `fd` into a
- * directory. */
-int lodge_file_tar_out(struct lodge *l, const struct lodge_ref *ref, const char *path, int fd);
-int lodge_file_tar_in(struct lodge *l, const struct lodge_ref *ref, const char *path, int fd);
-
-/* ---- snapshots ------------------------------------------------------------------------------- */
-
-struct lodge_snapshot {
-	const char *id, *name;
-	const char *session; /* "" after lodge_snapshot_import() */
-	int64_t generation, bytes, created_at;
-};
-
-struct lodge_snapshots {
-	struct lodge_snapshot **items;
-	size_t count;
-	int64_t next;
-};
-
-/* name may be NULL. stop not 0: stops the sandbox and resumes it afterwards, instead of copying
- * from the running one. */
-int lodge_snapshot_take(struct lodge *l, const struct lodge_ref *ref, const char *name, int stop,
-			struct lodge_snapshot **ret);
-int lodge_snapshot_get(struct lodge *l, const char *id, struct lodge_snapshot **ret);
-/* Lists snapshots, oldest first. ref NULL: all of the tenant. limit 0: 100. */
-int lodge_snapshot_list(struct lodge *l, const struct lodge_ref *ref, int64_t after, uint32_t limit,
-			struct lodge_snapshots **ret);
-int lodge_snapshot_remove(struct lodge *l, const char *id);
-/* Exports a snapshot as .tar.zst to a file or pipe; imports one as a snapshot on a template. name
- * may be NULL. */
-int lodge_snapshot_export(struct lodge *l, const char *id, int fd);
-int lodge_snapshot_import(struct lodge *l, const char *template_name, const char *name, int fd,
-			  struct lodge_snapshot **ret);
-
-/* Creates `count` sessions from the files of this one: from a snapshot or, with NULL, from its
- * current files. keys: NULL, or one key per session. Creates all or none. */
-int lodge_fork(struct lodge *l, const struct lodge_ref *ref, const char *snapshot, uint32_t count,
-	       const struct lodge_ref *keys, struct lodge_sessions **ret);
-/* Resets the files to one of its snapshots; a running sandbox is ended and resumed from there. ret
- * may be NULL. */
-int lodge_rollback(struct lodge *l, const struct lodge_ref *ref, const char *snapshot,
-		   int64_t if_version, struct lodge_session **ret);
-
-/* ---- events and quotas ----------------- ----------------------------------------------------- */
+/* ---- events and quotas ----------------------------------------------------------------------- */
 
 struct lodge_event {
 	int64_t id; /* rises and is never reused */
 	const char *session, *kind;
 	int64_t version; /* of the session */
 	const struct lodge_cause *cause; /* its `at` is the time of the event */
-	const char *data; /* JSON */
+	const char *data, *key, *user, *exec; /* data: JSON; of the session; or "" */
 };
 
 struct lodge_events {
@@ -594,6 +405,9 @@ int lodge_quota_get(struct lodge *l, const char *user, struct lodge_usage **ret)
 }
 #endif
 
+#include <lodge_exec.h>
+#include <lodge_file.h>
+#include <lodge_project.h>
+#include <lodge_snapshot.h>
 #include <lodge_thread.h>
-
 #endif

@@ -32,8 +32,3 @@ int policy_rules_check(const struct policy_rules *r, const struct template *aske
 			     r->policy.name)
 		   : 0;
 }
-
-int64_t policy_rules_clamp_ms(int64_t wanted, int64_t most)
-{
-	return most && (!wanted || wanted > most) ? most : wanted;
-}

@@ -20,8 +20,6 @@ void policy_rules_fini(struct policy_rules *r);
 DEFINE_AUTO(struct policy_rules *, policy_rules_fini);
 /* ERR_INVALID if a request exceeds the limits of the policy. */
 int policy_rules_check(const struct policy_rules *r, const struct template *asked, struct err *err);
-/* The smaller of both times; 0: none. */
-int64_t policy_rules_clamp_ms(int64_t wanted, int64_t most);
 
 /* Kind of the name_lock() that every change of templates and policies holds. */
 #define TEMPLATES_LOCK "templates"

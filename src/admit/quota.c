@@ -11,6 +11,11 @@
 static const uint64_t active_states = SM_BIT(SESSION_PROVISIONING) | SM_BIT(SESSION_ACTIVE) |
 				      SM_BIT(SESSION_HIBERNATING) | SM_BIT(SESSION_RESTORING);
 
+uint64_t quota_active_states(void)
+{
+	return active_states;
+}
+
 static int check_limit(const char *what, int64_t limit, struct err *err)
 {
 	if (limit < 0)
@@ -161,5 +166,5 @@ void quota_charge(struct engine *e, const struct store_session *s, uint64_t cpu_
 	if (cpu_us < 1000)
 		return;
 	(void)STORE_CALL(e, store_quota_charge, s->tenant, s->user, (int64_t)(cpu_us / 1000),
-			 &ignored);
+			 engine_now(e), &ignored);
 }

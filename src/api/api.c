@@ -24,6 +24,7 @@ enum {
 	BODY_GATE_MAX = 4, /* large requests at once */
 	BODY_GATE_TENANT_MAX = 2, /* of one tenant, so that others can go on */
 };
+enum { CHAT_LIFETIME_MS = 30 * 60 * 1000 };
 
 /* ---- life cycle -------------------------------------------------------------------------------
  */
@@ -84,6 +85,8 @@ int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
 	if (!a)
 		return err_sys(err, ENOMEM, "api");
 	a->opts = *opts;
+	if (!a->opts.chat_lifetime_ms)
+		a->opts.chat_lifetime_ms = CHAT_LIFETIME_MS;
 	a->began_us = clock_mono_us();
 	(void)getrandom(&random, sizeof(random), 0);
 	snprintf(a->worker, sizeof(a->worker), "lodged-%08x", random);
@@ -176,16 +179,22 @@ static int pick_key(struct admission *s, struct err *err)
 	return auth_pick(authorization, other ? other : key, &s->key, err);
 }
 
-/* With no_auth a request without a key is allowed. A key that is sent is checked all the same. */
-static bool is_anonymous(const struct admission *s, const struct err *err)
-{
-	return s->call.api->opts.no_auth && err->code == ERR_DENIED && err->sys == ENOKEY &&
-	       !http_header(s->call.rq, "Authorization");
-}
-
 static bool is_open(const struct admission *s)
 {
 	return s->match.route && s->match.route->scope == API_ANYONE;
+}
+
+static bool is_key_optional(const struct admission *s)
+{
+	return is_open(s) && s->match.route->flags & API_KEY_OPTIONAL;
+}
+
+/* On an open route, and on all with no_auth, a request without a key is allowed. A key that is sent
+ * is checked all the same. */
+static bool is_anonymous(const struct admission *s, const struct err *err)
+{
+	return (is_open(s) || s->call.api->opts.no_auth) && err->code == ERR_DENIED &&
+	       err->sys == ENOKEY && !http_header(s->call.rq, "Authorization");
 }
 
 static bool is_options(const struct admission *s)
@@ -213,9 +222,14 @@ static int find_route(struct admission *s, struct err *err)
 /* Everything that can be checked without the database, which may block. */
 static int admit(struct admission *s, struct err *err)
 {
+	struct err ignored;
+
 	if (origin_check(s->call.api, s->call.rq, err) < 0 || find_route(s, err) < 0)
 		return -1;
-	if (is_open(s) || is_options(s) || pick_key(s, err) == 0)
+	if (is_key_optional(s))
+		(void)pick_key(s, &ignored);
+	if (is_options(s) || (is_open(s) && !(s->match.route->flags & API_KEY_CHECKED)) ||
+	    pick_key(s, err) == 0)
 		return 0;
 	return is_anonymous(s, err) ? 0 : -1;
 }
@@ -240,11 +254,22 @@ int api_admit(void *arg, struct http_request *rq)
 	return status;
 }
 
+static void authenticate_optional(struct admission *s)
+{
+	struct err ignored;
+
+	if (s->key &&
+	    auth_enter(s->call.api->auth, s->key, http_peer(s->call.rq), &s->pass, &ignored) == 0)
+		s->call.scope = s->pass.scope;
+}
+
 static int authenticate(struct admission *s, struct err *err)
 {
 	struct api_call *c = &s->call;
 
-	if (is_open(s))
+	if (is_key_optional(s))
+		authenticate_optional(s);
+	if (is_open(s) && (!s->key || is_key_optional(s)))
 		return 0;
 	if (!s->key) {
 		c->scope = API_TENANT;
@@ -262,6 +287,8 @@ static int authenticate(struct admission *s, struct err *err)
 	c->caller.actor = *c->user	      ? c->user
 			  : *s->pass.key.name ? s->pass.key.name
 					      : s->pass.key.id;
+	/* the compatible APIs serve the application itself, whatever the scope of its key */
+	c->caller.is_admin = c->scope == API_ADMIN && c->surface == &v1_surface;
 	return 0;
 }
 
@@ -312,6 +339,9 @@ static int serve(struct admission *s, struct err *err)
 	if (check_scope(s, err) < 0)
 		return -1;
 	if (!is_open(s) && !(route->flags & API_EARLY) && await_engine(c, err) < 0)
+		return -1;
+	if (c->surface->strict_query && strcmp(route->query, "*") != 0 &&
+	    api_query_check(c, route->query, err) < 0)
 		return -1;
 	c->route = route;
 	memcpy(c->params, s->match.params, sizeof(c->params));

@@ -15,8 +15,10 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/one_line.h"
+#include "sandbox/template/template_json.h"
 #include "service/service_admin.h"
 #include "engine/engine_metrics.h"
+#include "engine/keeper_conn.h"
 #include "engine/start_progress.h"
 #include "session/capacity.h"
 #include "service/startup.h"
@@ -155,7 +157,7 @@ int service_get_index(struct api_call *c, struct err *err)
 int service_get_metrics(struct api_call *c, struct err *err)
 {
 	size_t len;
-	auto_free char *text = prometheus_text(c->api, &len);
+	auto_free char *text = prometheus_text(c->api, c->scope == API_ADMIN, &len);
 
 	if (!text)
 		return err_sys(err, ENOMEM, "metrics");
@@ -177,6 +179,27 @@ static void put_line(struct json_out *j, const char *key, const char *text)
 
 	one_line_print(text, line, sizeof(line));
 	json_out_str(j, key, line);
+}
+
+/* What the disk of the host has is for administrators. */
+static void put_disk(struct json_out *j, const struct disk_space *d, bool admin)
+{
+	const struct keeper_disk *k = &d->last;
+	bool volume = admin && k->volume_bytes;
+	char reason[DISK_TEXT];
+
+	disk_space_describe(d, admin, reason);
+	json_out_object(j, "disk");
+	json_out_str(j, "state", disk_state_name(d->state));
+	json_out_str(j, "reason", *reason ? reason : NULL);
+	json_out_i64_if(j, "free_bytes", admin, (int64_t)k->free_bytes);
+	json_out_i64_if(j, "total_bytes", admin, (int64_t)k->total_bytes);
+	json_out_i64_if(j, "reserve_bytes", admin, (int64_t)k->reserve_bytes);
+	json_out_i64_if(j, "room_bytes", admin, (int64_t)k->room_bytes);
+	json_out_i64_if(j, "volume_bytes", volume, (int64_t)k->volume_bytes);
+	json_out_i64_if(j, "volume_free_bytes", volume, (int64_t)k->volume_free_bytes);
+	json_out_bool(j, "volume_reserved", k->reserved != 0);
+	json_out_end(j);
 }
 
 /* Progress, last error and waiting requests; null once started. */
@@ -212,17 +235,19 @@ static void put_capacity(struct json_out *j, const struct capacity_report *f)
 	json_out_end(j);
 }
 
-/* Time and code only; the log has the message. */
-static void put_last_error(struct json_out *j, struct api *a)
+/* The message may name something of a tenant, unless it is the keeper's. */
+static void put_last_error(struct json_out *j, struct api *a, bool admin)
 {
-	int64_t at;
-	unsigned count;
 	struct err last = { 0 };
+	unsigned count;
+	int64_t at;
 
 	pthread_mutex_lock(&a->mutex);
 	at = a->last_error.at;
 	count = a->last_error.count;
 	last.code = a->last_error.code;
+	last.sys = a->last_error.sys;
+	snprintf(last.msg, sizeof(last.msg), "%s", a->last_error.message);
 	pthread_mutex_unlock(&a->mutex);
 	if (!at) {
 		json_out_null(j, "last_error");
@@ -232,12 +257,33 @@ static void put_last_error(struct json_out *j, struct api *a)
 	json_out_i64(j, "at", at);
 	json_out_str(j, "code", api_error_code(&last));
 	json_out_u64(j, "count", count);
+	if (admin || last.sys == KEEPER_FAILED || last.sys == KEEPER_SILENT)
+		put_line(j, "message", last.msg);
+	else
+		json_out_null(j, "message");
+	json_out_end(j);
+}
+
+/* Under the names of `config`. A limit that is configured is enforced or refuses the session. */
+static void put_config_problems(struct json_out *j, const struct enforcement *e)
+{
+	static const struct {
+		const char *name, *limit;
+	} all[] = { { "memory_bytes", "memory_bytes" },
+		    { "cpu_milli", "cpus" },
+		    { "max_processes", "pids" },
+		    { "max_workspace_bytes", "disk_bytes" } };
+
+	json_out_array(j, "limits_not_enforced");
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		template_put_problem(j, all[i].name,
+				     enforcement_problem(e, KEEPER_STORE_DISK, all[i].limit));
 	json_out_end(j);
 }
 
 /* Settings of thread sessions. */
 static void put_config(struct json_out *j, const struct thread_config *t,
-		       const struct capacity_report *f)
+		       const struct capacity_report *f, const struct enforcement *e)
 {
 	json_out_object(j, "config");
 	json_out_u64(j, "memory_bytes", t->memory_bytes);
@@ -245,6 +291,7 @@ static void put_config(struct json_out *j, const struct thread_config *t,
 	json_out_u64(j, "max_processes", t->pids);
 	json_out_u64(j, "max_file_bytes", t->file_bytes);
 	json_out_u64(j, "max_files", t->files);
+	json_out_str(j, "max_files_applies_to", "uploads"); /* commands may create more */
 	json_out_u64(j, "max_workspace_bytes", t->disk_bytes);
 	json_out_str(j, "network", "none");
 	json_out_str(j, "user", t->user);
@@ -253,12 +300,14 @@ static void put_config(struct json_out *j, const struct thread_config *t,
 	json_out_u64(j, "pool_min", t->pool_min);
 	json_out_u64(j, "pool_target", t->pool);
 	json_out_u64(j, "pool_max", f->max);
+	put_config_problems(j, e);
 	json_out_end(j);
 }
 
 static void put_service(struct json_out *j, struct api *a, const struct capacity_report *f)
 {
 	struct keeper_pool_state pool;
+	struct enforcement e;
 
 	json_out_bool(j, "insecure_no_auth", a->opts.no_auth);
 	json_out_i64(j, "uptime_seconds", (clock_mono_us() - a->began_us) / 1000000);
@@ -272,16 +321,21 @@ static void put_service(struct json_out *j, struct api *a, const struct capacity
 	json_out_end(j);
 	json_out_u64(j, "active_sessions", f->active);
 	json_out_bool(j, "redis_connected", false); /* kept for clients that expect the field */
-	put_config(j, &a->opts.threads, f);
+	keeper_conn_enforcement(a->opts.engine, &e);
+	put_config(j, &a->opts.threads, f, &e);
+	template_put_not_enforced(j, LIMITS_NOT_ENFORCED, &e, KEEPER_STORE_DISK, NULL);
 }
 
-/* A keeper that is not running is restarted on demand, so it does not count. */
+/* A keeper that is not running is restarted on demand, and on a full disk everything but new
+ * sessions and snapshots works, so these do not count. */
 static const char *why_not_ready(struct api *a, const struct engine_health *h)
 {
 	if (!h->store)
 		return "database is not responding";
 	if (!engine_is_ready(a->opts.engine))
 		return "service is starting";
+	if (h->disk.state == DISK_FAILED)
+		return "the volume of the sandboxes cannot be written to";
 	return api_is_draining(a) ? "service is shutting down" : NULL;
 }
 
@@ -291,7 +345,7 @@ static const char *health_status(struct engine *e, const struct engine_health *h
 		return "failing";
 	if (!engine_is_ready(e))
 		return "starting";
-	return h->keeper ? "ok" : "degraded";
+	return h->keeper && h->disk.state == DISK_OK ? "ok" : "degraded";
 }
 
 int service_get_health(struct api_call *c, struct err *err)
@@ -317,8 +371,9 @@ int service_get_health(struct api_call *c, struct err *err)
 	json_out_end(&j);
 	put_capacity(&j, &f);
 	json_out_end(&j);
+	put_disk(&j, &h.disk, c->scope == API_ADMIN);
 	put_starting(&j, c->engine);
-	put_last_error(&j, c->api);
+	put_last_error(&j, c->api, c->scope == API_ADMIN);
 	put_service(&j, c->api, &f);
 	json_out_str(&j, "policy_enforcement", shell_can_enforce() ? "landlock" : "none");
 	return api_reply(c, reason ? 503 : 200, &j, err);
@@ -335,6 +390,7 @@ int service_get_ready(struct api_call *c, struct err *err)
 	ready = !why_not_ready(c->api, &h);
 	api_object(&j);
 	json_out_bool(&j, "ready", ready);
+	json_out_str(&j, "disk", disk_state_name(h.disk.state));
 	return api_reply(c, ready ? 200 : 503, &j, err);
 }
 

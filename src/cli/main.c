@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "cli/core/api_cmd.h"
+#include "cli/words.h"
 
 #ifndef LODGE_VERSION
 #define LODGE_VERSION "0.1.0"
@@ -17,14 +18,14 @@
 /* In the order of --help. */
 /* clang-format off */
 const struct command *const all_commands[] = {
-	&cmd_enter, &cmd_new, &cmd_ls, &cmd_show, &cmd_cp, &cmd_pause, &cmd_unpause, &cmd_hibernate,
-	&cmd_resume, &cmd_extend, &cmd_rm,
+	&cmd_create, &cmd_shell, &cmd_ls, &cmd_inspect, &cmd_cp, &cmd_stop, &cmd_start, &cmd_pause,
+	&cmd_unpause, &cmd_extend, &cmd_set, &cmd_rm, &cmd_prune,
 	&cmd_exec, &cmd_ps, &cmd_logs, &cmd_attach, &cmd_kill,
-	&cmd_snapshot, &cmd_snapshots, &cmd_diff, &cmd_fork, &cmd_rollback, &cmd_export, &cmd_import,
-	&cmd_users, &cmd_cleanup, &cmd_projects, &cmd_teams, &cmd_switch,
-	&cmd_status, &cmd_top, &cmd_events, &cmd_templates, &cmd_policy, &cmd_keys, &cmd_bench,
+	&cmd_snapshot, &cmd_diff, &cmd_fork, &cmd_rollback, &cmd_export, &cmd_import,
+	&cmd_user, &cmd_cleanup, &cmd_project, &cmd_team, &cmd_switch,
+	&cmd_status, &cmd_top, &cmd_events, &cmd_template, &cmd_policy, &cmd_key, &cmd_bench,
 	&cmd_login,
-	&cmd_run, &cmd_template, &cmd_doctor, &cmd_completion, NULL,
+	&cmd_run, &cmd_doctor, &cmd_completion, NULL,
 };
 /* clang-format on */
 
@@ -33,8 +34,8 @@ static const struct {
 	const struct command *first;
 	const char *title;
 } groups[] = {
-	{ &cmd_enter, "Sessions" },	{ &cmd_exec, "Commands" },
-	{ &cmd_snapshot, "Snapshots" }, { &cmd_users, "Users and projects" },
+	{ &cmd_create, "Sessions" },	{ &cmd_exec, "Commands" },
+	{ &cmd_snapshot, "Snapshots" }, { &cmd_user, "Users and projects" },
 	{ &cmd_status, "Service" },	{ &cmd_run, "This machine" },
 };
 
@@ -62,7 +63,7 @@ static int help(FILE *to)
 	      "  --key-file FILE  file with the API key (LODGE_API_KEY)\n"
 	      "  -h, --help       show help for a command\n"
 	      "  --version        print the version\n\n"
-	      "Start here: lodge new demo && lodge enter demo\n"
+	      "Start here: lodge create demo && lodge shell demo\n"
 	      "Manual: man lodge        API reference: /docs\n",
 	      to);
 	return 0;
@@ -113,8 +114,12 @@ static const char *nearest(const char *word)
 
 static int fail_unknown(const char *word)
 {
-	const char *name = nearest(word);
+	const char *name = nearest(word), *hint = words_hint(word);
 
+	if (hint) {
+		fprintf(stderr, "lodge: there is no lodge %s: %s\n", word, hint);
+		return CLI_EXIT_USAGE;
+	}
 	fprintf(stderr, "lodge: unknown %s \"%.40s\" (", word[0] == '-' ? "option" : "command",
 		word);
 	if (name)
@@ -125,12 +130,15 @@ static int fail_unknown(const char *word)
 
 static int run_command(int argc, char **argv)
 {
-	const struct command *cmd = find(argv[0]);
+	char **words = words_translate(&argc, argv);
+	const struct command *cmd = words ? find(words[0]) : NULL;
 
-	return cmd ? command_main(cmd, argc, argv) : fail_unknown(argv[0]);
+	if (!words)
+		return CLI_EXIT_FAILED;
+	return cmd ? command_main(cmd, argc, words) : fail_unknown(words[0]);
 }
 
-/* lodge help keys add: as lodge keys add --help. */
+/* lodge help key create: as lodge key create --help. */
 static int help_of(int argc, char **argv)
 {
 	char flag[] = "--help", *words[] = { argv[0], flag, flag, NULL };

@@ -47,6 +47,9 @@ int client_call(struct client *c, const char *method, const char *path, const js
 int client_ask(struct client *c, const char *method, const char *path, const json_t *body,
 	       int *ret_status, json_t **ret, struct err *err);
 int client_failed(const struct client *c, int status, const json_t *answer, struct err *err);
+/* The code that an error has in a response of lodged, as "NOT_FOUND"; also of errors that did not
+ * come from it. */
+const char *client_code(const struct err *err);
 
 /* Reads all pages of a list and appends the items of `member` to one array. `path` may have a
  * query. */

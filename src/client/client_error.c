@@ -11,23 +11,30 @@ static const struct {
 	int status;
 	enum err_code code;
 	int sys;
+	const char *name; /* of the first row with code and sys */
 } classes[] = {
-	{ 401, ERR_DENIED, EKEYREJECTED },
-	{ 403, ERR_DENIED, 0 },
-	{ 404, ERR_NOT_FOUND, 0 },
-	{ 408, ERR_TIMEOUT, 0 },
-	{ 409, ERR_CONFLICT, 0 },
-	{ 410, ERR_NOT_FOUND, ESTALE },
-	{ 412, ERR_CONFLICT, 0 },
-	{ 413, ERR_LIMIT, EFBIG },
-	{ 416, ERR_LIMIT, ERANGE },
-	{ 421, ERR_DENIED, 0 },
-	{ 429, ERR_LIMIT, 0 },
-	{ 502, ERR_UNAVAILABLE, 0 },
-	{ 503, ERR_UNAVAILABLE, 0 },
-	{ 504, ERR_TIMEOUT, 0 },
-	{ 507, ERR_LIMIT, ENOSPC },
+	{ 401, ERR_DENIED, EKEYREJECTED, "UNAUTHENTICATED" },
+	{ 403, ERR_DENIED, 0, "DENIED" },
+	{ 404, ERR_NOT_FOUND, 0, "NOT_FOUND" },
+	{ 408, ERR_TIMEOUT, 0, "TIMEOUT" },
+	{ 409, ERR_CONFLICT, 0, "CONFLICT" },
+	{ 410, ERR_NOT_FOUND, ESTALE, "GONE" },
+	{ 412, ERR_CONFLICT, 0, "CONFLICT" },
+	{ 413, ERR_LIMIT, EFBIG, "TOO_LARGE" },
+	{ 416, ERR_LIMIT, ERANGE, "OUTPUT_GONE" },
+	{ 421, ERR_DENIED, 0, "DENIED" },
+	{ 429, ERR_LIMIT, 0, "LIMIT" },
+	{ 502, ERR_UNAVAILABLE, 0, "UNAVAILABLE" },
+	{ 503, ERR_UNAVAILABLE, 0, "UNAVAILABLE" },
+	{ 504, ERR_TIMEOUT, 0, "TIMEOUT" },
+	{ 507, ERR_LIMIT, ENOSPC, "LIMIT_DISK" },
 };
+
+/* Codes that share their status with others. */
+static const struct {
+	const char *name;
+	int sys;
+} special[] = { { "RATE_LIMITED", EUSERS }, { "POLICY", ENOEXEC } };
 
 static void classify(int status, struct err *err)
 {
@@ -56,10 +63,27 @@ int client_failed(const struct client *c, int status, const json_t *answer, stru
 			"%.120s: status %d without an error of lodged; is this lodged?", c->url,
 			status);
 	classify(status, err);
-	/* of temporary failures */
-	if (code && strcmp(code, "RATE_LIMITED") == 0)
-		err->sys = EUSERS;
+	for (size_t i = 0; code && i < ARRAY_LEN(special); i++)
+		if (strcmp(code, special[i].name) == 0)
+			err->sys = special[i].sys;
 	return -1;
+}
+
+const char *client_code(const struct err *err)
+{
+	const char *name = err->code == ERR_INVALID ? "INVALID" : "INTERNAL";
+
+	for (size_t i = 0; i < ARRAY_LEN(special); i++)
+		if (err->sys == special[i].sys &&
+		    (err->code == ERR_LIMIT || err->code == ERR_DENIED))
+			return special[i].name;
+	for (size_t i = ARRAY_LEN(classes); i-- > 0;)
+		if (classes[i].code == err->code && !classes[i].sys)
+			name = classes[i].name;
+	for (size_t i = 0; i < ARRAY_LEN(classes); i++)
+		if (classes[i].code == err->code && classes[i].sys && classes[i].sys == err->sys)
+			name = classes[i].name;
+	return name;
 }
 
 int problem_read(const struct client *c, struct client_stream *s, struct err *err)

@@ -13,18 +13,10 @@ int64_t engine_now(struct engine *e)
 	return e->epoch_ms + clock_boot_ms() - e->boot_ms;
 }
 
-int64_t engine_extend_ms(const struct engine *e)
+int engine_list_events(struct engine *e, const struct store_event_filter *f, unsigned limit,
+		       struct store_event_list *ret, struct err *err)
 {
-	return e->opts.extend_ms;
-}
-
-int64_t engine_changes(struct engine *e)
-{
-	int64_t n = 0;
-
-	WITH_STORE(e, st)
-	n = store_changes(st);
-	return n;
+	return STORE_CALL(e, store_event_list, f, limit, ret, err);
 }
 
 int engine_events(struct engine *e, int64_t since, const char *tenant, const char *session,

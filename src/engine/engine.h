@@ -28,6 +28,8 @@
 
 struct engine;
 
+#define ENGINE_UNLIMITED UINT32_MAX
+
 /* 0 or NULL: the default, in parentheses. */
 struct engine_opts {
 	const char *home; /* absolute path of all state */
@@ -39,31 +41,40 @@ struct engine_opts {
 	bool no_threads; /* for tests: the caller calls engine_run_timers() */
 	int64_t (*clock)(void *arg); /* milliseconds since 1970; NULL: the system's */
 	void *clock_arg;
-	unsigned max_active; /* sandboxes; 0: no limit */
+	/* sandboxes (one for each 64 MiB of memory, see capacity_default()); ENGINE_UNLIMITED */
+	unsigned max_active;
 	unsigned queue_max; /* callers that may wait for capacity (64) */
+	int64_t keeper_wait_ms; /* how long a call waits for a keeper that fails (10 s) */
+	int64_t keeper_timeout_ms; /* how long the keeper may take for one answer (30 s) */
 	int64_t idle_ms, idle_max_ms; /* idle timeout (30 min), and its maximum (1 day) */
-	int64_t lifetime_ms, lifetime_max_ms; /* of one sandbox (5 h) */
+	/* of one sandbox until it expires (5 h), and the most it may be asked for or extended to
+	 * (5 h) */
+	int64_t lifetime_ms, lifetime_max_ms;
+	int64_t project_lifetime_ms; /* lifetime_ms of sandboxes that a switch creates (1 h) */
 	int64_t extend_ms; /* default step of session_extend() (20 min) */
+	int64_t delete_after_ms; /* of a hibernated session that sets none itself; 0: never */
+	bool library; /* messages name the options of liblodge instead of settings of lodged */
 	int64_t probe_ms; /* deadline of a probe (15 s) */
 	unsigned probe_failures; /* failed probes in a row until it is unavailable (3) */
 	uint64_t template_bytes; /* maximum size of an unpacked template (16 GiB) */
 	int64_t template_ms; /* maximum time to unpack it (30 min) */
 	int64_t tombstones_ms, execs_ms, events_ms; /* retention (7 days each) */
+	uint64_t disk_reserve; /* kept free on the disk (5 %, at most 512 MiB) */
 	unsigned pool; /* sandboxes kept ready */
 	bool environments; /* capture the environment of each template once it is used */
+	bool require_limits; /* fail to start unless all default limits can be enforced */
 	unsigned pool_min; /* with fewer, the pool is refilled first (half of the pool) */
 };
 
 /* Called after each try of engine_start(). */
 typedef void engine_ready_fn(void *arg, const struct err *err, int64_t again_ms);
 void engine_wake_timers(struct engine *e); /* runs the timers now, on their own thread */
-/* Rows written since the engine was opened; reads do not change it. */
-int64_t engine_changes(struct engine *e);
 /* The time that deadlines are compared with: milliseconds since 1970, unaffected by jumps of the
  * wall clock. */
 int64_t engine_now(struct engine *e);
-int64_t engine_extend_ms(const struct engine *e); /* the default step of session_extend() */
 
+int engine_list_events(struct engine *e, const struct store_event_filter *f, unsigned limit,
+		       struct store_event_list *ret, struct err *err);
 int engine_events(struct engine *e, int64_t since, const char *tenant, const char *session,
 		  unsigned limit, struct store_event_list *ret, struct err *err);
 

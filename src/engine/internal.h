@@ -10,7 +10,9 @@
  *   engine.mutex          the table of sessions and their published fields; held for moments
  *   machine.mutex         one sandbox's connection and execs; held for moments
  *   engine.store_mutex    the store: its calls never overlap
- *   engine.keeper.mutex   the connection to the keeper
+ *   keeper_conn_lock()    the connection to the keeper; for one call
+ *   engine.keeper.mutex   whether that is locked
+ *   engine.keeper.enforcement_mutex  what the keeper enforces
  *   engine.workers.mutex  the workers' queue, and execs that are not recorded yet
  *   engine.progress.mutex the progress of a start
  *   gate.mutex            inside base/gate
@@ -23,6 +25,7 @@
 #include "base/gate.h"
 #include "base/mutex.h"
 #include "engine/engine.h"
+#include "engine/disk_space.h"
 #include "engine/engine_metrics.h"
 #include "engine/environment_request.h"
 #include "engine/id_generate.h"
@@ -30,6 +33,7 @@
 #include "engine/scratch.h"
 #include "engine/start_progress.h"
 #include "engine/store_lock.h"
+#include "engine/tenant_metrics.h"
 #include "engine/worker_pool.h"
 #include "sandbox/home_dir.h"
 
@@ -40,6 +44,7 @@ struct layer_task;
 struct machine;
 struct session;
 struct single_flight;
+struct switch_flight;
 
 enum { SESSION_BUCKETS = 4096 };
 
@@ -85,6 +90,7 @@ struct timers {
 	bool wake_requested;
 	int64_t pruned_at, collected_at; /* engine_now() */
 	bool collecting; /* a worker collects layers */
+	bool disk_was_full; /* at the last round */
 };
 
 /* service/startup.c */
@@ -92,6 +98,7 @@ struct startup {
 	pthread_t thread;
 	bool has_thread, stopping;
 	atomic_bool ready;
+	bool retrying; /* the last try failed, and another follows */
 	bool requested; /* a caller waits for the next try */
 	unsigned tries, nwaiting;
 	struct err last_error;
@@ -109,9 +116,11 @@ struct engine {
 	struct store *store;
 	int64_t epoch_ms; /* the wall clock when CLOCK_BOOTTIME was boot_ms */
 	int64_t boot_ms;
+	char boot_id[STORE_ID]; /* of the running kernel; "" if it cannot be read */
 	int output_dir; /* of saved exec output */
 	struct gate name_locks; /* of name_lock(), and of single_flights */
 	struct single_flight *single_flights;
+	struct switch_flight *switches; /* project/switch_flight.c */
 	struct gate memory_gate; /* project/mem_gate.c */
 	struct capacity capacity;
 	struct keeper_conn keeper;
@@ -123,8 +132,10 @@ struct engine {
 	struct start_progress progress;
 	struct startup startup;
 	struct engine_metrics metrics;
+	struct tenant_metrics tenants;
 	struct environment_requests environments;
 	struct layers_state layers;
+	struct disk_space disk;
 };
 
 #endif

@@ -17,9 +17,11 @@ struct name_lock {
 /* One caller at a time holds the lock of this kind, tenant (NULL: none) and name. */
 void name_lock(struct engine *e, struct name_lock *l, const char *kind, const char *tenant,
 	       const char *name);
-/* The same with a limited queue: false if `max` callers hold the lock or wait for it already. */
-bool name_lock_bounded(struct engine *e, struct name_lock *l, const char *kind, const char *tenant,
-		       const char *name, unsigned max);
+/* Only takes a place in the queue: false if `max` callers (0: any number) hold the lock or wait for
+ * it already. Never blocks; name_lock_wait() waits for the lock. */
+bool name_lock_join(struct engine *e, struct name_lock *l, const char *kind, const char *tenant,
+		    const char *name, unsigned max);
+void name_lock_wait(struct name_lock *l);
 void name_unlock(struct name_lock *l); /* one that is not held is allowed */
 DEFINE_AUTO(struct name_lock *, name_unlock);
 

@@ -21,6 +21,14 @@ static void destroy(struct engine *e, const char *id)
 		snprintf(s->ids[s->count++], sizeof(s->ids[0]), "%s", id);
 }
 
+static int create(struct keeper_client *k, const struct sandbox_spec *spec, unsigned *ret_features,
+		  struct sandbox **ret, struct err *err)
+{
+	if (ret_features && keeper_client_features(k, ret_features, err) < 0)
+		return -1;
+	return sandbox_new(k, spec, ret, err);
+}
+
 /* The id is chosen here, so that the sandbox can be destroyed if the keeper dies while it makes it.
  */
 int scratch_create(struct engine *e, const struct sandbox_spec *spec, unsigned *ret_features,
@@ -28,19 +36,12 @@ int scratch_create(struct engine *e, const struct sandbox_spec *spec, unsigned *
 {
 	struct sandbox_spec named = *spec;
 	char id[STORE_ID];
-	struct keeper_client *k;
 	int r;
 
 	if (id_generate("aside_", id, err) < 0)
 		return -1;
 	named.id = id;
-	k = keeper_conn_lock(e, err);
-	if (!k)
-		return -1;
-	r = ret_features ? keeper_client_features(k, ret_features, err) : 0;
-	if (r == 0)
-		r = sandbox_new(k, &named, ret, err);
-	keeper_conn_unlock(e);
+	r = KEEPER_CALL_ONCE(e, err, create, &named, ret_features, ret, err);
 	if (r < 0)
 		destroy(e, id);
 	return r;

@@ -3,13 +3,16 @@
 #ifndef LODGE_ENGINE_SESSION_REF_H
 #define LODGE_ENGINE_SESSION_REF_H
 
+#include <stdbool.h>
+
 struct caller {
 	const char *tenant; /* owner of the sessions */
 	const char *actor; /* for events and causes: "api", "cli", a user */
+	bool is_admin; /* an operator of the service, not the owner of the session, asks */
 };
 
 struct session_ref { /* by id; or, with id NULL, by one of its keys */
-	const char *id;
+	const char *id; /* of the session, or of its present sandbox */
 	const char *kind, *key; /* kind NULL: "key" */
 };
 

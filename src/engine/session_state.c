@@ -89,6 +89,8 @@ static const char *const causes[SESSION_CAUSES] = {
 	[SESSION_CAUSE_UNAVAILABLE] = "unavailable",
 	[SESSION_CAUSE_INTERRUPTED] = "interrupted",
 	[SESSION_CAUSE_ERROR] = "error",
+	[SESSION_CAUSE_CLEANUP] = "cleanup",
+	[SESSION_CAUSE_RETENTION] = "retention",
 };
 
 const char *session_event_name(enum session_event ev)
@@ -99,6 +101,33 @@ const char *session_event_name(enum session_event ev)
 const char *session_cause_name(enum session_cause cause)
 {
 	return causes[cause];
+}
+
+const char *session_death_name(unsigned code)
+{
+	static const char *const names[] = {
+		[SESSION_DEATH_OOM - SESSION_CAUSES] = "oom",
+		[SESSION_DEATH_KILLED - SESSION_CAUSES] = "killed",
+		[SESSION_DEATH_EXITED - SESSION_CAUSES] = "exited",
+		[SESSION_DEATH_HOST_RESTARTED - SESSION_CAUSES] = "host_restarted",
+		[SESSION_DEATH_DISK_FULL - SESSION_CAUSES] = "disk_full",
+	};
+
+	return code < SESSION_CAUSES ? causes[code] : names[code - SESSION_CAUSES];
+}
+
+const char *session_cause_phrase(const char *code)
+{
+	if (strcmp(code, causes[SESSION_CAUSE_REQUESTED]) == 0)
+		return "by request";
+	return strcmp(code, causes[SESSION_CAUSE_CAPACITY]) == 0 ? "to free capacity" : code;
+}
+
+struct session_cause_opts session_cause_requested(const struct caller *caller)
+{
+	return (struct session_cause_opts){ .cause = SESSION_CAUSE_REQUESTED,
+					    .actor = caller->actor,
+					    .by_admin = caller->is_admin };
 }
 
 struct store_cause session_cause_record(const struct session_cause_opts *why, int64_t at)
@@ -183,12 +212,14 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
+/* The latest end of its sandbox, however often it is extended. */
 static int64_t end_of_life(const struct store_session *s)
 {
 	return s->max_lifetime_ms ? s->started_at + s->max_lifetime_ms : INT64_MAX;
 }
 
-/* Only postpones, and never past the end of its lifetime. */
+/* Only postpones, and never past the maximum lifetime. The expiry is another deadline, which may be
+ * earlier, and may move. */
 static void push_timers(struct store_session *s, int64_t now, int64_t ms)
 {
 	int64_t idle = ms ? now + ms : 0;
@@ -199,23 +230,52 @@ static void push_timers(struct store_session *s, int64_t now, int64_t ms)
 		s->hibernate_at = earlier(idle, end_of_life(s));
 }
 
+static void set_expiry(struct store_session *s)
+{
+	s->expires_at =
+		s->lifetime_ms ? earlier(s->started_at + s->lifetime_ms, end_of_life(s)) : 0;
+}
+
 /* From its preferences and the start of its sandbox. */
 static void reset_timers(struct store_session *s, int64_t now)
 {
-	s->expires_at = s->max_lifetime_ms ? end_of_life(s) : 0;
+	set_expiry(s);
 	s->hibernate_at = 0;
 	push_timers(s, now, s->idle_timeout_ms);
 }
 
-void session_record_push(struct store_session *s, int64_t now, int64_t ms)
+void session_record_reset(struct store_session *s, int64_t now)
 {
-	push_timers(s, now, ms);
+	reset_timers(s, now);
 	s->due_at = session_due_at(s);
 }
 
-void session_record_retime(struct store_session *s, int64_t now)
+int64_t session_record_extend(struct store_session *s, int64_t now, int64_t ms)
 {
-	reset_timers(s, now);
+	int64_t before = s->expires_at;
+
+	if (before && before < end_of_life(s))
+		s->expires_at = earlier(before + ms, end_of_life(s));
+	push_timers(s, now, ms);
+	s->due_at = session_due_at(s);
+	return s->expires_at - before;
+}
+
+bool session_is_at_maximum(const struct store_session *s)
+{
+	return s->expires_at && s->expires_at >= end_of_life(s);
+}
+
+void session_record_retime(struct store_session *s, const struct store_session *was, int64_t now)
+{
+	if (s->lifetime_ms != was->lifetime_ms)
+		set_expiry(s);
+	else if (s->expires_at)
+		s->expires_at = earlier(s->expires_at, end_of_life(s));
+	s->hibernate_at = s->idle_timeout_ms != was->idle_timeout_ms
+				  ? 0
+				  : earlier(s->hibernate_at, end_of_life(s));
+	push_timers(s, now, s->idle_timeout_ms);
 	s->due_at = session_due_at(s);
 }
 
@@ -225,6 +285,17 @@ static void lose_sandbox(struct store_session *s)
 	s->sandbox[0] = '\0';
 	s->paused = false;
 	stop_timers(s);
+}
+
+/* The first cause counts: what finishes an interrupted hibernation does not know who asked. A move
+ * to "active" clears it again. */
+static void note_end(struct store_session *s, const struct session_cause_opts *why)
+{
+	if (s->runtime != SESSION_RUNTIME_LIVE || s->ended)
+		return;
+	s->ended = why->cause == SESSION_CAUSE_REQUESTED && !why->by_admin
+			   ? SESSION_ENDED_BY_CALL
+			   : SESSION_ENDED_OTHERWISE;
 }
 
 /* What the event changes besides state and cause. s->state is still the old one. */
@@ -240,10 +311,9 @@ static void change(struct store_session *s, enum session_event ev, int64_t now)
 		reset_timers(s, now);
 		break;
 	case SESSION_ERROR:
-		/* a sandbox that could not be hibernated stays; a probe may find it healthy */
-		if (s->state == SESSION_HIBERNATING)
-			stop_timers(s);
-		else
+		/* A sandbox that could not be hibernated stays, with its deadlines: a probe may
+		 * find it healthy. */
+		if (s->state != SESSION_HIBERNATING)
 			lose_sandbox(s);
 		break;
 	case SESSION_USE:
@@ -278,12 +348,26 @@ static void change(struct store_session *s, enum session_event ev, int64_t now)
 
 /* A session with on_idle "destroy" is also destroyed while hibernated, if something else than
  * its idle timeout hibernated it. */
-static int64_t rest_until(const struct store_session *s)
+static int64_t idle_end(const struct store_session *s)
 {
 	int64_t since = s->last_activity_at ? s->last_activity_at : s->created_at;
 
 	return s->on_idle == SESSION_END_DESTROY && s->idle_timeout_ms ? since + s->idle_timeout_ms
 								       : 0;
+}
+
+int64_t session_delete_at(const struct store_session *s)
+{
+	return s->state == SESSION_HIBERNATED && s->delete_after_ms && s->hibernated_at
+		       ? s->hibernated_at + s->delete_after_ms
+		       : 0;
+}
+
+int64_t session_rest_until(const struct store_session *s)
+{
+	int64_t idle = idle_end(s), kept = session_delete_at(s);
+
+	return idle && kept ? earlier(idle, kept) : idle + kept; /* at most one of them is set */
 }
 
 bool session_is_at_rest(const struct store_session *s)
@@ -299,20 +383,26 @@ int session_record_move(struct store_session *s, enum session_event ev,
 
 	if (session_record_next(s, ev, &to, err) < 0)
 		return -1;
+	note_end(s, why);
 	change(s, ev, now);
-	if (to == SESSION_ACTIVE)
+	if (to == SESSION_ACTIVE) {
 		s->cause = (struct store_cause){ 0 };
-	else if (ev != SESSION_DESTROY || s->state != SESSION_DESTROYING)
-		s->cause = session_cause_record(why,
-						now); /* of a destruction the first cause counts */
+		s->ended = SESSION_ENDED_NOT;
+	} else if (ev != SESSION_DESTROY || s->state != SESSION_DESTROYING) {
+		/* of a destruction the first cause counts */
+		s->cause = session_cause_record(why, now);
+	}
 	s->state = (uint8_t)to;
+	s->hibernated_at = to == SESSION_HIBERNATED ? now : 0;
 	/* the timers check a destroyed session at once, and an unfinished one after a while */
 	if (to == SESSION_DESTROYING)
 		s->due_at = now;
 	else if (SM_BIT(to) & (PROVISIONING | RESTORING | HIBERNATING))
 		s->due_at = now + SESSION_UNFINISHED_MS;
 	else if (session_is_at_rest(s))
-		s->due_at = rest_until(s);
+		s->due_at = session_rest_until(s);
+	else if (to == SESSION_FAILED)
+		s->due_at = 0; /* session_revive() first */
 	else
 		s->due_at = session_due_at(s);
 	return 0;

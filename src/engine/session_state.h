@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/state_machine.h"
+#include "engine/session_ref.h"
 #include "store/record.h"
 
 /* The store has the numbers of these enums: append new ones. */
@@ -57,7 +58,7 @@ enum session_cause {
 	SESSION_CAUSE_NONE,
 	SESSION_CAUSE_REQUESTED, /* a caller requested it */
 	SESSION_CAUSE_IDLE, /* its idle timeout passed */
-	SESSION_CAUSE_EXPIRED, /* its maximum lifetime passed */
+	SESSION_CAUSE_EXPIRED, /* its lifetime passed */
 	SESSION_CAUSE_REPLACED, /* another session of the same user replaced it */
 	SESSION_CAUSE_CAPACITY, /* hibernated to make room for another */
 	SESSION_CAUSE_GONE, /* the sandbox no longer exists */
@@ -65,7 +66,29 @@ enum session_cause {
 	SESSION_CAUSE_UNAVAILABLE, /* too many failed probes */
 	SESSION_CAUSE_INTERRUPTED, /* the engine stopped during the operation */
 	SESSION_CAUSE_ERROR, /* an operation failed; the text says which */
+	SESSION_CAUSE_CLEANUP, /* the sandboxes of its user were killed */
+	SESSION_CAUSE_RETENTION, /* it was hibernated for as long as it is kept */
 	SESSION_CAUSES,
+};
+
+/* How a sandbox ended: the cause or, of one that ended by itself, what is known beyond it. */
+enum session_death_code {
+	SESSION_DEATH_OOM = SESSION_CAUSES,
+	SESSION_DEATH_KILLED,
+	SESSION_DEATH_EXITED,
+	SESSION_DEATH_HOST_RESTARTED,
+	SESSION_DEATH_DISK_FULL,
+	SESSION_DEATHS,
+};
+
+/* The files of sessions in these states are in a sandbox, not in a layer. */
+#define SESSION_LIVE_STATES (SM_BIT(SESSION_ACTIVE) | SM_BIT(SESSION_HIBERNATING))
+
+/* How the last sandbox ended. A caller that comes back must know whether it is gone on request. */
+enum session_ended {
+	SESSION_ENDED_NOT, /* one runs, or there never was one */
+	SESSION_ENDED_BY_CALL, /* for this session: stop, hibernate, archive, snapshot */
+	SESSION_ENDED_OTHERWISE, /* it died, timed out, was evicted, or an administrator ended it */
 };
 
 enum {
@@ -78,6 +101,10 @@ extern const struct state_machine session_states;
 
 const char *session_event_name(enum session_event ev);
 const char *session_cause_name(enum session_cause cause);
+/* The code of a cause in a sentence: "by request"; others are words already. */
+const char *session_cause_phrase(const char *code);
+/* Of an enum session_cause or an enum session_death_code. */
+const char *session_death_name(unsigned code);
 
 /* Where this event leads, or ERR_CONFLICT with a sentence why it does not. Depends on the record's
  * state, on whether it has a live sandbox (which must never become two), and on whether there is
@@ -88,8 +115,11 @@ int session_record_next(const struct store_session *s, enum session_event ev,
 struct session_cause_opts {
 	enum session_cause cause;
 	const char *text, *actor; /* borrowed */
+	bool by_admin; /* with SESSION_CAUSE_REQUESTED: not for the owner of the session */
 };
 
+/* That this caller asked for it. */
+struct session_cause_opts session_cause_requested(const struct caller *caller);
 /* As records and events have it. */
 struct store_cause session_cause_record(const struct session_cause_opts *why, int64_t at);
 
@@ -99,10 +129,16 @@ struct store_cause session_cause_record(const struct session_cause_opts *why, in
 int session_record_move(struct store_session *s, enum session_event ev,
 			const struct session_cause_opts *why, int64_t now, struct err *err);
 
-/* Deadlines of an active one: the idle deadline to now + ms if that is later, never past its
- * lifetime; or both counted anew from its preferences, which have changed. */
-void session_record_push(struct store_session *s, int64_t now, int64_t ms);
-void session_record_retime(struct store_session *s, int64_t now);
+/* Both deadlines of an active one counted anew from its preferences. */
+void session_record_reset(struct store_session *s, int64_t now);
+/* Extends an active one: the expiry by ms and the idle deadline to now + ms if that is later, both
+ * at most to its maximum lifetime. Returns by how much the expiry moved. */
+int64_t session_record_extend(struct store_session *s, int64_t now, int64_t ms);
+/* Whether its sandbox can be extended no further. */
+bool session_is_at_maximum(const struct store_session *s);
+/* The deadlines of an active one whose preferences were those of `was`. An extension stays unless
+ * the lifetime itself changed. Counts as a use. */
+void session_record_retime(struct store_session *s, const struct store_session *was, int64_t now);
 
 /* The one answer to "is it active": running, and not about to expire. */
 bool session_is_active(const struct store_session *s, int64_t now);
@@ -115,5 +151,9 @@ bool session_has_files(const struct store_session *s);
 bool session_has_snapshot(const struct store_session *s);
 /* When the timers must check it: at the earlier of its deadlines; 0: never. */
 int64_t session_due_at(const struct store_session *s);
+/* The same for one at rest, and when a hibernated one is deleted because it was kept long enough;
+ * 0: never. */
+int64_t session_rest_until(const struct store_session *s);
+int64_t session_delete_at(const struct store_session *s);
 
 #endif

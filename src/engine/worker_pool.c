@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "engine/internal.h"
+#include "engine/keeper_conn.h"
 
 struct job {
 	struct job *next;
@@ -18,6 +19,8 @@ static void *run_worker(void *arg)
 	struct engine *e = arg;
 	struct worker_pool *w = &e->workers;
 
+	(void)keeper_conn_set_patience(
+		KEEPER_IMPATIENT); /* results of commands wait behind its jobs */
 	MUTEX_GUARD(&w->mutex);
 	for (;;) {
 		struct job *j;

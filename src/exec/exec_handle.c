@@ -8,11 +8,12 @@
 #include "base/clock.h"
 #include "exec/exec_handle.h"
 #include "machine/exec_record.h"
+#include "machine/exec_record_output.h"
+#include "machine/machine_watch.h"
 #include "session/session.h"
 #include "sandbox/guest_exec_log.h"
 
 enum {
-	READ_MAX = 256 * 1024, /* copied at once with machine.mutex */
 	STDIN_POLL_MIN_MS = 1,
 	STDIN_POLL_MAX_MS = 16,
 };
@@ -30,16 +31,6 @@ const char *exec_get_id(const struct exec_handle *x)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-bool exec_wait_change(struct exec_record *c, int64_t deadline_ms)
-{
-	bool changed;
-
-	c->machine->nstreams++;
-	changed = cond_wait_until(&c->changed, &c->machine->mutex, deadline_ms);
-	c->machine->nstreams--;
-	return changed;
-}
-
 static int64_t deadline_of(int64_t wait_ms)
 {
 	return wait_ms < 0 ? -1 : clock_mono_ms() + wait_ms;
@@ -49,6 +40,26 @@ static int64_t deadline_of(int64_t wait_ms)
 static bool is_final(const struct exec_record *c)
 {
 	return c->ended || !c->exec;
+}
+
+/* lodge-init would have started it, or ended it by its time limit, but does not respond. */
+static bool is_overdue(const struct exec_record *c)
+{
+	if (is_final(c) || !c->machine->stalled)
+		return false;
+	return !c->started ||
+	       (c->timeout_ms && engine_now(c->engine) >= c->rec.started_at + c->timeout_ms);
+}
+
+static int fail_wait(struct exec_record *c, struct err *err)
+{
+	if (is_final(c))
+		return err_set(err, ERR_UNAVAILABLE, "the engine is shutting down");
+	if (is_overdue(c)) {
+		(void)machine_fail_stalled(c->machine, err);
+		return c->started ? -1 : err_ctx(err, "the command may still start");
+	}
+	return err_set(err, ERR_TIMEOUT, "command %s is still running", c->rec.id);
 }
 
 bool exec_has_ended(struct exec_handle *x)
@@ -61,18 +72,15 @@ int exec_wait(struct exec_handle *x, int64_t timeout_ms, struct err *err)
 {
 	struct exec_record *c = x->record;
 	int64_t deadline = deadline_of(timeout_ms);
-	bool ended, final;
+	int r;
 
 	exec_record_lock(c);
-	while (!is_final(c) && exec_wait_change(c, deadline))
+	while (!is_final(c) && !is_overdue(c) && exec_record_wait(c, deadline))
 		;
-	ended = c->ended;
-	final = is_final(c);
+	r = c->ended ? 0 : fail_wait(c, err);
 	exec_record_unlock(c);
-	if (!ended)
-		return final ? err_set(err, ERR_UNAVAILABLE, "the engine is shutting down")
-			     : err_set(err, ERR_TIMEOUT, "command %s is still running",
-				       exec_get_id(x));
+	if (r < 0)
+		return -1;
 	if (c->machine && c->engine->opts.no_threads)
 		exec_write_ended(c->engine, true); /* no worker does it */
 	return 0;
@@ -87,27 +95,11 @@ void exec_notify(struct exec_handle *x, void (*fn)(void *arg), void *arg)
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-/* With machine.mutex. */
-static void get_range(const struct exec_record *c, enum guest_exec_stream s, uint64_t *ret_start,
-		      uint64_t *ret_end)
-{
-	uint64_t size = c->output[s].size, total;
-
-	if (c->exec) {
-		*ret_start = guest_exec_start_offset(c->exec, s);
-		*ret_end = guest_exec_end(c->exec, s);
-		return;
-	}
-	total = (uint64_t)(s == GUEST_EXEC_OUT ? c->rec.stdout_bytes : c->rec.stderr_bytes);
-	*ret_end = total > size ? total : size;
-	*ret_start = *ret_end - size;
-}
-
 void exec_output_range(struct exec_handle *x, enum guest_exec_stream s, uint64_t *ret_start,
 		       uint64_t *ret_end)
 {
 	EXEC_RECORD_GUARD(x->record);
-	get_range(x->record, s, ret_start, ret_end);
+	exec_record_output_range(x->record, s, ret_start, ret_end);
 }
 
 static int output_discarded(uint64_t start, struct err *err)
@@ -116,51 +108,6 @@ static int output_discarded(uint64_t start, struct err *err)
 		(unsigned long long)start);
 	err->sys = ERANGE;
 	return -1;
-}
-
-static int read_file(const struct exec_output_file *o, uint64_t at, void *buf, size_t size,
-		     size_t *ret, struct err *err)
-{
-	ssize_t n;
-
-	if (size > o->size - at)
-		size = (size_t)(o->size - at);
-	do
-		n = pread(o->fd, buf, size, (off_t)at);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return err_sys(err, errno, "kept output");
-	*ret = (size_t)n;
-	return 0;
-}
-
-int exec_read_retained(struct exec_record *c, enum guest_exec_stream s, uint64_t *offset, void *buf,
-		       size_t size, size_t *ret, struct err *err)
-{
-	uint64_t start, end;
-	bool in_file;
-	ssize_t n = 0;
-
-	exec_record_lock(c);
-	get_range(c, s, &start, &end);
-	in_file = !c->exec;
-	if (!in_file)
-		n = guest_exec_read(c->exec, s, offset, buf, size < READ_MAX ? size : READ_MAX);
-	exec_record_unlock(c);
-	*ret = n > 0 ? (size_t)n : 0;
-	if (n < 0)
-		return err_sys(err, (int)-n, "output");
-	if (!in_file)
-		return 0;
-	if (*offset < start)
-		*offset = start;
-	if (*offset >= end)
-		return 0;
-	/* the file never changes, so no lock is needed */
-	if (read_file(&c->output[s], *offset - start, buf, size, ret, err) < 0)
-		return -1;
-	*offset += *ret;
-	return 0;
 }
 
 int exec_read(struct exec_handle *x, enum guest_exec_stream s, uint64_t offset, void *buf,
@@ -172,11 +119,11 @@ int exec_read(struct exec_handle *x, enum guest_exec_stream s, uint64_t offset, 
 	size_t n;
 
 	exec_record_lock(c);
-	get_range(c, s, &start, &end);
-	while (offset >= end && wait_ms && !is_final(c) && exec_wait_change(c, deadline))
-		get_range(c, s, &start, &end);
+	exec_record_output_range(c, s, &start, &end);
+	while (offset >= end && wait_ms && !is_final(c) && exec_record_wait(c, deadline))
+		exec_record_output_range(c, s, &start, &end);
 	exec_record_unlock(c);
-	if (exec_read_retained(c, s, &at, buf, size, &n, err) < 0)
+	if (exec_record_output_read(c, s, &at, buf, size, &n, err) < 0)
 		return -1;
 	if (at - n != offset && at > offset) /* discarded, or overwritten during the read */
 		return output_discarded(at - n, err);
@@ -215,8 +162,8 @@ static bool has_more(const struct exec_record *c, uint64_t out, uint64_t err_off
 {
 	uint64_t start, out_end, err_end;
 
-	get_range(c, GUEST_EXEC_OUT, &start, &out_end);
-	get_range(c, GUEST_EXEC_ERR, &start, &err_end);
+	exec_record_output_range(c, GUEST_EXEC_OUT, &start, &out_end);
+	exec_record_output_range(c, GUEST_EXEC_ERR, &start, &err_end);
 	return out_end > out || err_end > err_offset;
 }
 
@@ -226,7 +173,7 @@ int exec_wait_output(struct exec_handle *x, uint64_t out, uint64_t err_offset, i
 	int64_t deadline = deadline_of(wait_ms);
 
 	EXEC_RECORD_GUARD(c);
-	while (!has_more(c, out, err_offset) && !is_final(c) && exec_wait_change(c, deadline))
+	while (!has_more(c, out, err_offset) && !is_final(c) && exec_record_wait(c, deadline))
 		;
 	return has_more(c, out, err_offset);
 }
@@ -254,7 +201,7 @@ static int check_running(const struct exec_record *c, struct err *err)
 	if (!c->exec || c->machine->gone)
 		return err_set(err, ERR_UNAVAILABLE, "the sandbox of command %s has ended",
 			       c->rec.id);
-	return 0;
+	return c->machine->stalled ? machine_fail_stalled(c->machine, err) : 0;
 }
 
 int exec_signal(struct exec_handle *x, int signo, enum agent_scope scope, struct err *err)
@@ -301,7 +248,7 @@ static int wait_stdin_read(struct exec_handle *x, struct err *err)
 		if (x->cancel && x->cancel(x->cancel_arg))
 			return err_set(err, ERR_UNAVAILABLE, "command %s has not read its input",
 				       c->rec.id);
-		(void)exec_wait_change(c, clock_mono_ms() + pause);
+		(void)exec_record_wait(c, clock_mono_ms() + pause);
 		pause = pause * 2 < STDIN_POLL_MAX_MS ? pause * 2 : STDIN_POLL_MAX_MS;
 	}
 	return r;

@@ -6,8 +6,6 @@
 #include "machine/exec.h"
 #include "sandbox/guest_exec.h"
 
-struct exec_record;
-
 void exec_close(struct exec_handle *x); /* the exec keeps running; NULL is allowed */
 DEFINE_AUTO(struct exec_handle *, exec_close);
 const char *exec_get_id(const struct exec_handle *x);
@@ -49,12 +47,5 @@ int exec_offer_stdin(struct exec_handle *x, const void *data, size_t len, size_t
 		     struct err *err);
 int exec_signal(struct exec_handle *x, int signo, enum agent_scope scope, struct err *err);
 int exec_resize(struct exec_handle *x, uint32_t rows, uint32_t cols, struct err *err);
-
-/* Call with machine.mutex held. deadline_ms (of clock_mono_ms()) < 0: none. False: timed out. */
-bool exec_wait_change(struct exec_record *c, int64_t deadline_ms);
-/* Reads from *offset and advances it. Skips discarded output; *offset then advances by more than
- * *ret. */
-int exec_read_retained(struct exec_record *c, enum guest_exec_stream s, uint64_t *offset, void *buf,
-		       size_t size, size_t *ret, struct err *err);
 
 #endif

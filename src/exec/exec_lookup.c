@@ -8,6 +8,7 @@
 #include "machine/exec_output_file.h"
 #include "session/session.h"
 #include "sandbox/guest_exec_log.h"
+#include "machine/exec_record_output.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -178,7 +179,7 @@ static int collect_stream(struct exec_handle *x, enum guest_exec_stream s, char 
 		return err_sys(err, ENOMEM, "output");
 	while (n && at < end) {
 		was = at;
-		if (exec_read_retained(x->record, s, &at, buf + len, size - len, &n, err) < 0)
+		if (exec_record_output_read(x->record, s, &at, buf + len, size - len, &n, err) < 0)
 			return -1;
 		if (at != was + n) { /* a process that is left overwrote it: start again */
 			memmove(buf, buf + len, n);
@@ -216,18 +217,4 @@ int exec_finish(struct exec_handle *x, const void *input, size_t input_len,
 	    exec_wait(x, -1, err) < 0)
 		return -1;
 	return collect_output(x, ret, err);
-}
-
-int exec_run(struct engine *e, const struct caller *caller, const struct session_ref *ref,
-	     const struct exec_opts *opts, const void *input, size_t input_len,
-	     struct guest_exec_output *ret, struct err *err)
-{
-	auto_call(exec_close) struct exec_handle *x = NULL;
-	struct exec_opts own = *opts;
-
-	own.stdin_open = input != NULL;
-	own.hold_output = false;
-	if (exec_start(e, caller, ref, &own, &x, NULL, err) < 0)
-		return -1;
-	return exec_finish(x, input, input_len, ret, err);
 }

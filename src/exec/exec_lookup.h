@@ -18,9 +18,5 @@ int exec_get_info(struct exec_handle *x, struct store_exec *ret, struct err *err
  * streams. */
 int exec_finish(struct exec_handle *x, const void *input, size_t input_len,
 		struct guest_exec_output *ret, struct err *err);
-/* exec_start() and exec_finish(); `input` may be NULL. */
-int exec_run(struct engine *e, const struct caller *caller, const struct session_ref *ref,
-	     const struct exec_opts *opts, const void *input, size_t input_len,
-	     struct guest_exec_output *ret, struct err *err);
 
 #endif

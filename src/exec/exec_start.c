@@ -9,10 +9,12 @@
 
 #include "base/test_hook.h"
 #include "base/json.h"
+#include "base/units.h"
 #include "session/user_slot.h"
 #include "exec/exec_lookup.h"
 #include "session/resume.h"
 #include "machine/exec_output_file.h"
+#include "machine/machine_watch.h"
 #include "session/reconcile.h"
 #include "exec/command_policy.h"
 
@@ -98,6 +100,17 @@ static uint64_t output_limit(const struct template *t, uint64_t requested)
 	if (!requested)
 		requested = OUTPUT_DEFAULT;
 	return requested < max ? requested : max;
+}
+
+static int check_output(const struct exec_opts *opts, const struct template *t, struct err *err)
+{
+	char max[SIZE_TEXT];
+
+	if (opts->output_bytes <= t->limits.output_bytes)
+		return 0;
+	return err_set(err, ERR_INVALID,
+		       "max_output_bytes: must be at most %s (limits.output_bytes of the session)",
+		       units_format(t->limits.output_bytes, max));
 }
 
 /* ---- idempotency ----------------------------------------------------------------------------- */
@@ -211,6 +224,7 @@ static struct exec_record *make_record(const struct exec_launch *s, struct err *
 	if (c) {
 		c->plain = is_plain(s->opts, &s->rules);
 		c->merge = s->opts->merge;
+		c->timeout_ms = s->opts->timeout_ms;
 		c->holds = s->opts->hold_output;
 	}
 	return c;
@@ -251,6 +265,8 @@ static int begin_exec(struct exec_record *c, const struct exec_launch *s, struct
 	if (!v->conn || v->gone)
 		return err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s has ended",
 			       v->session);
+	if (v->stalled)
+		return machine_fail_stalled(v, err);
 	if (guest_exec_begin(v->conn, &spec, &c->exec, err) < 0) {
 		if (err->sys == EPIPE)
 			(void)machine_dispatch(v); /* the pump has not noticed yet that it ended */
@@ -282,7 +298,8 @@ static struct exec_handle *try_launch(struct exec_launch *s, struct err *err)
 	struct exec_record *c;
 	struct exec_handle *x;
 
-	if (exec_output_prepare(s->n->engine, s->n->id, err) < 0)
+	if (check_output(s->opts, &s->n->machine->spec, err) < 0 ||
+	    exec_output_prepare(s->n->engine, s->n->id, err) < 0)
 		return NULL;
 	c = make_record(s, err);
 	if (!c)
@@ -358,8 +375,13 @@ static int add_row(struct exec_record *c, struct err *err)
 static int wait_started(struct exec_record *c, struct err *err)
 {
 	EXEC_RECORD_GUARD(c);
-	while (!is_start_final(c))
-		(void)exec_wait_change(c, -1);
+	while (!is_start_final(c) && !c->machine->stalled)
+		(void)exec_record_wait(c, -1);
+	if (!is_start_final(c)) {
+		kill_unrecorded(c); /* if it starts after all, the caller does not expect it */
+		(void)machine_fail_stalled(c->machine, err);
+		return err_ctx(err, "the command may still start");
+	}
 	if (c->start_failed) {
 		*err = c->start_error;
 		return -1;
@@ -388,8 +410,8 @@ static struct exec_handle *open_first_use(struct exec_launch *s, struct err *err
 	}
 	session_unlock(steal_ptr(&s->n));
 	exec_record_lock(x->record);
-	while (!is_start_final(x->record))
-		(void)exec_wait_change(x->record, -1);
+	while (!is_start_final(x->record) && !x->record->machine->stalled)
+		(void)exec_record_wait(x->record, -1);
 	recorded = x->record->row == EXEC_ROW_WRITTEN;
 	exec_record_unlock(x->record);
 	if (recorded)

@@ -33,7 +33,8 @@ struct exec_opts {
 
 /* Starts an exec, and resumes the session if it is hibernated (*ret_outcome, may be NULL). With
  * an idempotency key that was used before: a handle on that exec. Returns when it runs or could
- * not be started. */
+ * not be started. A program that is not found or cannot be executed is no error: the exec has
+ * ended with status 127 or 126, and its stderr says why. */
 int exec_start(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 	       const struct exec_opts *opts, struct exec_handle **ret,
 	       enum session_outcome *ret_outcome, struct err *err);

@@ -11,6 +11,7 @@
 #include "session/user_slot.h"
 #include "session/resume.h"
 #include "machine/machine.h"
+#include "machine/machine_watch.h"
 #include "exec/side_conn.h"
 
 enum {
@@ -46,18 +47,22 @@ static struct sandbox *take_spare(struct machine *v)
 	return NULL;
 }
 
-/* False: all connections are in use. *ret is a spare connection, or NULL if the caller must
+/* 0: all connections are in use. *ret is a spare connection, or NULL if the caller must
  * connect. */
-static bool reserve(struct machine *v, bool readonly, struct sandbox **ret)
+static int reserve(struct machine *v, bool readonly, struct sandbox **ret, struct err *err)
 {
 	MUTEX_GUARD(&v->mutex);
+	if (v->stalled)
+		return machine_fail_stalled(v, err);
 	if (v->nside_conns >= SIDE_CONNS_MAX)
-		return false;
+		return 0;
 	v->nside_conns++;
 	v->nreadonly_conns += readonly;
 	*ret = take_spare(v);
 	v->nopen_conns += *ret == NULL;
-	return true;
+	if (*ret)
+		machine_add_side_conn(v, *ret);
+	return 1;
 }
 
 static int too_many_operations(const char *session, struct err *err)
@@ -86,6 +91,8 @@ static int connect_side(struct machine *v, struct sandbox **ret, struct err *err
 	if (KEEPER_CALL(v->engine, err, sandbox_attach, v->sandbox, ret, err) < 0)
 		return -1;
 	agent_number_from(sandbox_agent(*ret), agent_side_base(random));
+	MUTEX_GUARD(&v->mutex);
+	machine_add_side_conn(v, *ret);
 	return 0;
 }
 
@@ -97,6 +104,7 @@ static void put_back(struct side_conn *conn)
 	pthread_mutex_lock(&v->mutex);
 	v->nside_conns--;
 	v->nreadonly_conns -= conn->readonly;
+	machine_remove_side_conn(v, conn->side);
 	keep = conn->side && !v->gone && v->nidle_conns < SPARE_MAX && is_usable(conn->side);
 	if (keep)
 		v->idle_conns[v->nidle_conns++] = conn->side;
@@ -113,9 +121,14 @@ static void put_back(struct side_conn *conn)
  * wait for. */
 static int acquire(struct session *n, bool readonly, struct side_conn *conn, struct err *err)
 {
+	int r;
+
 	*conn = (struct side_conn){ .machine = machine_ref(n->machine), .readonly = readonly };
-	if (!reserve(conn->machine, readonly, &conn->side))
-		return 0;
+	r = reserve(conn->machine, readonly, &conn->side, err);
+	if (r < 0)
+		machine_unref(conn->machine);
+	if (r <= 0)
+		return r;
 	if (conn->side || connect_side(conn->machine, &conn->side, err) == 0)
 		return 1;
 	put_back(conn);

@@ -351,12 +351,6 @@ const char *http_peer(const struct http_request *rq)
 	return rq->peer;
 }
 
-/* Unix sockets have no TLS. */
-bool http_is_tls(const struct http_request *rq)
-{
-	return rq->server->cert && strcmp(rq->peer, "unix") != 0;
-}
-
 void http_put_context(struct http_request *rq, void *context, void (*release)(void *context))
 {
 	rq->context = context;

@@ -27,8 +27,6 @@ const char *http_header(const struct http_request *rq, const char *name);
 const char *http_id(const struct http_request *rq);
 const char *http_peer(const struct http_request *rq); /* the client's address, or "unix" */
 
-bool http_is_tls(const struct http_request *rq);
-
 /* Hands state from admit() to the handler, which takes it over. If the handler never runs, release
  * is called instead. */
 void http_put_context(struct http_request *rq, void *context, void (*release)(void *context));

@@ -16,6 +16,8 @@
 #include "keeper/sandbox_end.h"
 #include "keeper/slot_pool.h"
 #include "keeper/template_ops.h"
+#include "keeper/volume_guard.h"
+#include "wire/enforcement.h"
 
 static struct sandbox_record *find_sandbox(struct keeper *k, const char *id, struct err *err)
 {
@@ -28,16 +30,21 @@ static struct sandbox_record *find_sandbox(struct keeper *k, const char *id, str
 
 static int handle_hello(struct keeper *k, struct exchange *x, struct err *err)
 {
+	struct enforcement f;
+
 	(void)err;
-	x->reply.features = k->features;
-	if (storage_has_limit(&k->storage))
-		x->reply.features |= KEEPER_HAS_DISK_LIMIT;
+	keeper_enforcement(k, &f);
+	x->reply.features = f.features;
+	memcpy(x->reply.msg, f.disk_problem, sizeof(x->reply.msg));
 	return 0;
 }
 
 static int handle_create(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return sandbox_create(k, x->req->id, &x->req->create, x->fds, &x->reply, &x->fd, err);
+	int r = sandbox_create(k, x->req->id, &x->req->create, x->fds, &x->reply, &x->fd, err);
+
+	hook_hold("create:done");
+	return r;
 }
 
 static int handle_connect(struct keeper *k, struct exchange *x, struct err *err)
@@ -58,11 +65,16 @@ static int handle_connect(struct keeper *k, struct exchange *x, struct err *err)
 static int handle_destroy(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = sandbox_table_find(&k->table, x->req->id);
-
+	char template[KEEPER_ID_SIZE] = { 0 };
 	bool found = sb != NULL;
-	int r = sb ? sandbox_end_destroy(k, sb, err)
-		   : sandbox_end_destroy_files(k, x->req->id, &found, err);
+	int r;
 
+	if (sb)
+		memcpy(template, sb->template, sizeof(template));
+	r = sb ? sandbox_end_destroy(k, sb, err)
+	       : sandbox_end_destroy_files(k, x->req->id, &found, err);
+	if (r == 0)
+		template_ops_release(k, template);
 	x->reply.found = found;
 	return r;
 }
@@ -130,12 +142,36 @@ static int handle_stats(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-static int handle_limits(struct keeper *k, struct exchange *x, struct err *err)
+/* Reaps first: the engine asks as soon as the connection to lodge-init ended. */
+static int handle_exit(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 
+	if (!sb)
+		return -1;
+	keeper_reap(k);
+	if (!sb->exited && !sb->volume_failed && sandbox_table_is_alive(sb))
+		return 0;
+	x->reply.exit = (struct keeper_exit){
+		.state = sb->volume_failed ? KEEPER_EXIT_VOLUME
+			 : sb->exited	   ? KEEPER_EXIT_KNOWN
+					   : KEEPER_EXIT_UNKNOWN,
+		.status = sb->status,
+		.oom = cgroup_init_oom_kills(&k->cgroups, sb->group) > 0,
+	};
+	return 0;
+}
+
+static int handle_limits(struct keeper *k, struct exchange *x, struct err *err)
+{
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
+	int r;
+
 	if (!sb || cgroup_set_limits(&k->cgroups, sb->group, &x->req->limits, true, err) < 0)
 		return -1;
+	r = sandbox_table_is_alive(sb) ? devfs_resize_of(sb->pid, x->req->limits.memory_bytes) : 0;
+	if (r < 0)
+		return err_sys(err, -r, "resize /dev/shm");
 	if (sb->store != KEEPER_STORE_DISK)
 		return 0;
 	return storage_limit(&k->storage, sandbox_table_entry(sb).name, x->req->limits.disk_bytes,
@@ -211,8 +247,10 @@ static int handle_pool(struct keeper *k, struct exchange *x, struct err *err)
 static int handle_template_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
+	int r = sb ? template_ops_seal(k, sb, x->req->template, err) : -1;
 
-	return sb ? template_ops_seal(k, sb, x->req->template, err) : -1;
+	hook_hold("seal:done");
+	return r;
 }
 
 static int handle_template_drop(struct keeper *k, struct exchange *x, struct err *err)
@@ -223,6 +261,13 @@ static int handle_template_drop(struct keeper *k, struct exchange *x, struct err
 static int handle_job(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return job_table_query(k, x->req->layer.name, &x->reply.job, err);
+}
+
+static int handle_disk(struct keeper *k, struct exchange *x, struct err *err)
+{
+	(void)err;
+	volume_guard_report(k, x->req->disk.reserve_bytes, &x->reply.disk);
+	return 0;
 }
 
 typedef int handler_fn(struct keeper *k, struct exchange *x, struct err *err);

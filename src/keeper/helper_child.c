@@ -90,12 +90,13 @@ static pid_t *find_holder(pid_t pid)
 	return NULL;
 }
 
-void helper_child_reaped(pid_t pid)
+bool helper_child_reaped(pid_t pid)
 {
 	pid_t *h = find_holder(pid);
 
 	if (h)
 		*h = 0;
+	return h;
 }
 
 static _Noreturn void wait_and_exit(int process)

@@ -4,6 +4,7 @@
 #ifndef LODGE_KEEPER_HELPER_CHILD_H
 #define LODGE_KEEPER_HELPER_CHILD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -25,6 +26,6 @@ pid_t helper_child_fork(const int *fds, size_t n, enum child_rank rank);
  * files of the sandbox were removed. Best effort: does nothing on failure, or while
  * CHILD_HOLDERS_MAX such children run. */
 void helper_child_hold_root(pid_t pid);
-void helper_child_reaped(pid_t pid);
+bool helper_child_reaped(pid_t pid); /* whether it was one of these */
 
 #endif

@@ -406,7 +406,7 @@ int job_table_query(struct keeper *k, const char *name, struct keeper_job *ret, 
 {
 	struct job_result *e;
 
-	keeper_reap();
+	keeper_reap(k);
 	(void)job_table_step(k);
 	e = find_result(name);
 	*ret = (struct keeper_job){ .state =

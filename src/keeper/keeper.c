@@ -21,7 +21,9 @@
 #include "keeper/helper_child.h"
 #include "keeper/job_table.h"
 #include "keeper/sandbox_adopt.h"
+#include "keeper/volume_guard.h"
 #include "runtime/linux_calls.h"
+#include "wire/enforcement.h"
 
 #ifndef LODGE_LIBEXECDIR
 #define LODGE_LIBEXECDIR "/usr/libexec/lodge"
@@ -33,13 +35,21 @@ enum {
 	LOCK_STEP_MS = 5,
 };
 
-void keeper_reap(void)
+void keeper_reap(struct keeper *k)
 {
-	int status;
+	siginfo_t info = { .si_pid = 0 };
 
-	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-		if (!job_table_reaped(pid, status))
-			helper_child_reaped(pid);
+	/* its start time can be read until it is reaped */
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0) {
+		pid_t pid = info.si_pid;
+		uint64_t start = sandbox_table_zombie_start_time(pid);
+		int status;
+
+		info.si_pid = 0;
+		if (waitpid(pid, &status, WNOHANG) == pid && !job_table_reaped(pid, status) &&
+		    !volume_guard_reaped(pid) && !helper_child_reaped(pid))
+			sandbox_table_note_exit(&k->table, pid, start, status);
+	}
 }
 
 static int open_subdir(int dir, const char *name, mode_t mode, struct err *err)
@@ -257,6 +267,7 @@ int keeper_open(struct keeper *k, const char *home, char state_name[32], struct 
 	k->spawn.rootless = k->idmap_host.rootless = k->rootless;
 	k->storage = (struct storage){
 		.dir = -1,
+		.volume = -1,
 		.home = k->home,
 		.scratch = k->scratch,
 		.rootless = k->rootless,
@@ -265,6 +276,20 @@ int keeper_open(struct keeper *k, const char *home, char state_name[32], struct 
 	k->roots = (struct root_source){ &k->storage, k->home, k->rootless };
 	k->parts_target = k->oneshot ? 0 : PARTS_AHEAD;
 	return 0;
+}
+
+void keeper_enforcement(struct keeper *k, struct enforcement *ret)
+{
+	struct err later; /* a create reports it */
+
+	if (!k->oneshot)
+		(void)storage_open(&k->storage, &later);
+	*ret = (struct enforcement){ .known = true, .features = k->features };
+	if (storage_has_limit(&k->storage))
+		ret->features |= KEEPER_HAS_DISK_LIMIT;
+	else
+		snprintf(ret->disk_problem, sizeof(ret->disk_problem), "%s",
+			 storage_limit_problem(&k->storage));
 }
 
 void keeper_close(struct keeper *k, const char *state_name)

@@ -19,7 +19,7 @@
 #include "runtime/isolate/sandbox_spawn.h"
 #include "runtime/storage/storage.h"
 
-enum { KEEPER_PARTS_MAX = 8, KEEPER_SLOTS_MAX = 1024 };
+enum { KEEPER_PARTS_MAX = 8 };
 
 struct slot;
 
@@ -58,9 +58,13 @@ int keeper_open(struct keeper *k, const char *home, char state_name[32], struct 
 /* Removes what the keeper no longer needs, after the main loop. */
 void keeper_close(struct keeper *k, const char *state_name);
 
+struct enforcement;
+/* Opens the disk storage, except for a one-shot keeper: only its first use shows whether it has
+ * quotas. */
+void keeper_enforcement(struct keeper *k, struct enforcement *ret);
 /* The id that names the cgroups of a state directory; the first call creates it. 0 or -errno. */
 int keeper_cgroup_id(int state, uint64_t *ret);
 /* Reaps every child that has exited. */
-void keeper_reap(void);
+void keeper_reap(struct keeper *k);
 
 #endif

@@ -113,7 +113,14 @@ int handle_snap(struct keeper *k, struct exchange *x, struct err *err)
 	if (sb && !sandbox_table_is_alive(sb))
 		sb = NULL; /* no process writes to its files */
 	if (sb && !sb->paused && cgroup_freeze(&k->cgroups, sb->group, true, err) < 0)
-		return -1;
+		return err->code != ERR_CONFLICT
+			       ? -1
+			       : err_set(err, ERR_CONFLICT,
+					 "cannot pause sandbox %s for a copy of its files: lodge "
+					 "may "
+					 "not use cgroup v2 here; stop it meanwhile (live: false, "
+					 "`lodge snapshot --stop`)",
+					 id);
 	hook_crash("snap:frozen");
 	return start_snap(k, sb, &from, x->req->layer.name, &x->reply.job, err);
 }

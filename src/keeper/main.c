@@ -22,6 +22,7 @@
 #include "keeper/sandbox_adopt.h"
 #include "keeper/sandbox_end.h"
 #include "keeper/slot_pool.h"
+#include "keeper/volume_guard.h"
 
 #ifndef LODGE_VERSION
 #define LODGE_VERSION "0.1.0"
@@ -107,14 +108,14 @@ static int poll_timeout(const struct keeper *k, bool more, int trash_wait)
 	return slot_pool_is_short(k) ? IDLE_SHORT_MS : IDLE_MS;
 }
 
-static bool read_signals(int sigfd)
+static bool read_signals(struct keeper *k, int sigfd)
 {
 	struct signalfd_siginfo info;
 	bool stop = false;
 
 	while (read(sigfd, &info, sizeof(info)) == sizeof(info))
 		stop = stop || info.ssi_signo != SIGCHLD;
-	keeper_reap();
+	keeper_reap(k);
 	return stop;
 }
 
@@ -129,7 +130,7 @@ static bool step_removals(struct keeper *k)
 {
 	bool empty = sandbox_end_empty_trash(k);
 
-	keeper_reap();
+	keeper_reap(k);
 	return job_table_step(k) && empty;
 }
 
@@ -137,6 +138,7 @@ static bool step_removals(struct keeper *k)
 static void drain(struct keeper *k)
 {
 	k->draining = true;
+	volume_guard_end();
 	job_table_cancel_all();
 	while (k->nslots > 0)
 		slot_pool_free(k, k->slots[--k->nslots], true);
@@ -171,12 +173,13 @@ static void serve(struct keeper *k, int sock)
 		int n;
 
 		(void)job_table_step(k);
+		volume_guard_step(k);
 		n = poll(p, ARRAY_LEN(p), poll_timeout(k, more, trash_wait));
 
 		if (n < 0 && errno != EINTR)
 			break;
 		if (p[1].revents) {
-			if (read_signals(sigfd))
+			if (read_signals(k, sigfd))
 				break;
 			more = slot_pool_drop_dead(k) || more;
 		}
@@ -237,6 +240,8 @@ int main(int argc, char **argv)
 	sandbox_adopt_sweep_oneshots(k, name);
 	if (!k->oneshot && sandbox_adopt_all(k, &err) < 0)
 		fprintf(stderr, "lodge-keeper: %s\n", err.msg);
+	if (!k->oneshot)
+		volume_guard_recover(k);
 	serve(k, KEEPER_FD);
 	keeper_close(k, name);
 	return 0;

@@ -13,6 +13,7 @@
 #include "base/auto.h"
 #include "base/file_io.h"
 #include "keeper/layer_ops.h"
+#include "keeper/template_ops.h"
 #include "keeper/sandbox_end.h"
 
 enum {
@@ -109,7 +110,7 @@ static void drop_stray_group(const char *name, void *arg)
 		if (!cgroup_is_populated(&k->cgroups, name) &&
 		    cgroup_remove(&k->cgroups, name) == 0)
 			return;
-		keeper_reap();
+		keeper_reap(k);
 		usleep(SWEEP_WAIT_US);
 	}
 }
@@ -124,6 +125,7 @@ int sandbox_adopt_all(struct keeper *k, struct err *err)
 	(void)sandbox_end_empty_trash(k);
 	cgroup_each(&k->cgroups, drop_stray_group, k);
 	layer_ops_sweep(k);
+	template_ops_sweep(k);
 	return 0;
 }
 

@@ -17,28 +17,24 @@
 #include "keeper/slot_pool.h"
 #include "keeper/template_ops.h"
 #include "wire/boot_fds.h"
+#include "wire/enforcement.h"
 
 enum { REMOVE_WAIT_MS = 1000 };
 
 static int check_requirements(struct keeper *k, const struct keeper_create *c, struct err *err)
 {
+	struct enforcement f;
+
 	/* holding a descriptor of a directory does not prove the right to read its contents */
 	if (k->closed && c->nbinds)
 		return err_set(err, ERR_DENIED,
 			       "this keeper does not mount directories of the host (--closed)");
-	if ((c->demand & KEEPER_DEMAND_CGROUP) && !(k->features & KEEPER_HAS_CGROUP))
-		return err_set(err, ERR_CONFLICT,
-			       "memory, cpu and process limits cannot be enforced on this host; "
-			       "run `lodge doctor`");
-	if (!(c->demand & KEEPER_DEMAND_DISK) || c->store == KEEPER_STORE_MEMORY)
+	if (!c->demand)
 		return 0;
-	if (storage_open(&k->storage, err) < 0)
+	if (c->store == KEEPER_STORE_DISK && storage_open(&k->storage, err) < 0)
 		return -1;
-	if (!storage_has_limit(&k->storage))
-		return err_set(
-			err, ERR_CONFLICT,
-			"the disk limit cannot be enforced on this host; run `lodge doctor`");
-	return 0;
+	keeper_enforcement(k, &f);
+	return enforcement_check(&f, c->store, c->demand, err);
 }
 
 /* On failure, sandbox_end.c undoes what was done, as the record says. */
@@ -58,7 +54,7 @@ static int make_kept(struct keeper *k, const char *id, const struct keeper_creat
 	if (r < 0)
 		return -1;
 	hook_crash("create:layer");
-	return storage_reuse(&k->storage, e.name, &c->limits, userns, ret, err);
+	return storage_reuse(&k->storage, e.name, userns, ret, err);
 }
 
 static int make_upper(struct keeper *k, const char *id, const struct keeper_create *c,
@@ -161,7 +157,7 @@ static int start_from_slot(struct keeper *k, struct slot *s, int dir, const stru
 	if (set_slot_root(k, s, c, dirs, sb, err) < 0)
 		return -1;
 	hook_crash("claim:rooted");
-	return slot_pool_set_limits(k, sb->group, &c->limits, true, err);
+	return slot_pool_set_limits(k, sb->group, sb->pid, &c->limits, err);
 }
 
 /* The last step of a create: until here, a crash removes the files, and a layer that the create
@@ -219,6 +215,9 @@ static int start_sandbox(struct keeper *k, int dir, const struct keeper_create *
 		k->misses += k->pool.max != 0 && !c->no_pool;
 		r = start_cold(k, dir, c, dirs, sb, err);
 	}
+	if (r == 0 && c->keep && c->nlayers) /* see storage_reuse() */
+		r = storage_limit(&k->storage, storage_entry('k', sb->id).name,
+				  c->limits.disk_bytes, err);
 	return r < 0 ? -1 : finish_create(k, dir, c, bound, sb, ret_fd, err);
 }
 
@@ -261,8 +260,11 @@ static int check_id(struct keeper *k, const char *id, const struct keeper_create
 			       "sandbox ids must not begin with g., p. or t. (reserved)");
 	if (c->keep && k->oneshot)
 		return err_set(err, ERR_INVALID, "a one-shot keeper does not keep files");
-	if (wait_removed(k, id) < 0)
-		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
+	if (wait_removed(k, id) < 0) {
+		err_set(err, ERR_UNAVAILABLE, "sandbox %s is still being removed, try again", id);
+		err->sys = EBUSY;
+		return -1;
+	}
 	if (!k->oneshot && storage_has(&k->storage, storage_entry('k', id).name))
 		return err_set(err, ERR_CONFLICT, "sandbox %s already has files", id);
 	return 0;

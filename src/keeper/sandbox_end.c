@@ -123,12 +123,13 @@ bool sandbox_end_is_pending(const struct keeper *k, const char *id)
 
 void sandbox_end_discard(struct keeper *k, struct sandbox_record *sb)
 {
+	bool moved;
+
 	(void)sandbox_table_record_write_at(k->sandboxes, sb);
 	sandbox_table_remove(&k->table, sb->id);
-	if (renameat(k->sandboxes, sb->id, k->trash, sb->id) < 0)
-		return;
-	kill_sandbox(k, sb);
-	k->trash_count++;
+	moved = renameat(k->sandboxes, sb->id, k->trash, sb->id) == 0;
+	kill_sandbox(k, sb); /* even if the state directory is gone: nobody else would */
+	k->trash_count += moved;
 }
 
 /* Restores a layer that a failed create had taken. If a layer of this name exists meanwhile, the
@@ -172,7 +173,7 @@ static int remove_trashed(int trash, const char *id, struct keeper *k)
 		snprintf(sb.group, sizeof(sb.group), "%s", id);
 	snprintf(sb.id, sizeof(sb.id), "%s", id);
 	kill_sandbox(k, &sb);
-	keeper_reap();
+	keeper_reap(k);
 	if (cgroup_is_populated(&k->cgroups, sb.group) || sandbox_table_is_alive(&sb))
 		return -EBUSY;
 	if (cgroup_remove(&k->cgroups, sb.group) < 0)

@@ -68,6 +68,29 @@ void sandbox_table_each(struct sandbox_table *t, sandbox_table_each_fn *fn, void
 		}
 }
 
+struct exit_note {
+	pid_t pid;
+	uint64_t start;
+	int status;
+};
+
+static void note_exit(struct sandbox_record *sb, void *arg)
+{
+	const struct exit_note *e = arg;
+
+	if (sb->pid != e->pid || sb->start != e->start || sb->exited)
+		return;
+	sb->exited = true;
+	sb->status = e->status;
+}
+
+void sandbox_table_note_exit(struct sandbox_table *t, pid_t pid, uint64_t start, int status)
+{
+	struct exit_note e = { pid, start, status };
+
+	sandbox_table_each(t, note_exit, &e);
+}
+
 struct storage_entry sandbox_table_entry(const struct sandbox_record *sb)
 {
 	return storage_entry(sb->files == SANDBOX_FILES_GO ? 's' : 'k', sb->id);
@@ -154,7 +177,7 @@ int sandbox_table_record_read(int dir, struct sandbox_record *ret)
 }
 
 /* Field 22 of /proc/PID/stat. The name in field 2 may contain spaces and parentheses. */
-uint64_t sandbox_table_start_time(pid_t pid)
+static uint64_t read_start_time(pid_t pid, bool of_zombie)
 {
 	char path[32], text[1024], *p;
 
@@ -162,11 +185,21 @@ uint64_t sandbox_table_start_time(pid_t pid)
 	if (file_read_at(AT_FDCWD, path, text, sizeof(text)) <= 0)
 		return 0;
 	p = strrchr(text, ')');
-	if (!p || p[1] != ' ' || p[2] == 'Z' || p[2] == 'X')
+	if (!p || p[1] != ' ' || (!of_zombie && (p[2] == 'Z' || p[2] == 'X')))
 		return 0;
 	for (int i = 0; p && i < 20; i++)
 		p = strchr(p + 1, ' ');
 	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+uint64_t sandbox_table_start_time(pid_t pid)
+{
+	return read_start_time(pid, false);
+}
+
+uint64_t sandbox_table_zombie_start_time(pid_t pid)
+{
+	return read_start_time(pid, true);
 }
 
 bool sandbox_table_is_alive(const struct sandbox_record *sb)

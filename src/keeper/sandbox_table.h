@@ -28,6 +28,10 @@ struct sandbox_record {
 	enum sandbox_files files;
 	char layer[KEEPER_ID_SIZE]; /* SANDBOX_FILES_BACK */
 	bool paused; /* frozen by a request, not by a job */
+	bool volume_failed; /* ended because the volume with its files turned read-only */
+	/* Not in the record on disk: a later keeper is not its parent. */
+	bool exited; /* lodge-init was reaped: */
+	int status; /* as waitpid(2) returned it */
 };
 
 /* Its files in the storage. */
@@ -45,6 +49,10 @@ void sandbox_table_remove(struct sandbox_table *t, const char *id);
 typedef void sandbox_table_each_fn(struct sandbox_record *sb, void *arg);
 void sandbox_table_each(struct sandbox_table *t, sandbox_table_each_fn *fn, void *arg);
 
+/* The child `pid` that began at `start` was reaped. A sandbox of an earlier keeper may have had the
+ * same pid. */
+void sandbox_table_note_exit(struct sandbox_table *t, pid_t pid, uint64_t start, int status);
+
 /* `dir` is the sandbox's own directory. Replaces the record atomically. 0 or -errno. */
 int sandbox_table_record_write(int dir, const struct sandbox_record *sb);
 int sandbox_table_record_read(int dir, struct sandbox_record *ret);
@@ -53,6 +61,8 @@ int sandbox_table_record_write_at(int sandboxes, const struct sandbox_record *sb
 
 /* Start time of a process; 0 if it does not exist or is a zombie. */
 uint64_t sandbox_table_start_time(pid_t pid);
+/* The same, also of a zombie. */
+uint64_t sandbox_table_zombie_start_time(pid_t pid);
 bool sandbox_table_is_alive(const struct sandbox_record *sb);
 
 #endif

@@ -64,7 +64,8 @@ static int make_parts(struct keeper *k, uid_t inner, const struct limits *limits
 	int r = idmap_make(&k->idmap_host, (int)inner, &p.idmap, err);
 
 	if (r == 0) {
-		r = devfs_make(k->rootless, k->rootless ? 0 : p.idmap.base + TTY_GID, &p.dev);
+		r = devfs_make(k->rootless, k->rootless ? 0 : p.idmap.base + TTY_GID,
+			       limits->memory_bytes, &p.dev);
 		r = r < 0 ? err_sys(err, -r, "/dev") : 0;
 	}
 	if (r == 0) {
@@ -80,14 +81,38 @@ static int make_parts(struct keeper *k, uid_t inner, const struct limits *limits
 	return 0;
 }
 
-int slot_pool_set_limits(struct keeper *k, const char *group, const struct limits *limits,
-			 bool entered, struct err *err)
+static bool is_default(const struct limits *limits)
 {
 	const struct limits defaults = limits_default();
 
-	if (memcmp(limits, &defaults, sizeof(defaults)) == 0)
+	return memcmp(limits, &defaults, sizeof(defaults)) == 0;
+}
+
+int slot_pool_set_limits(struct keeper *k, const char *group, pid_t init,
+			 const struct limits *limits, struct err *err)
+{
+	int r;
+
+	if (is_default(limits))
 		return 0;
-	return cgroup_set_limits(&k->cgroups, group, limits, entered, err);
+	if (cgroup_set_limits(&k->cgroups, group, limits, true, err) < 0)
+		return -1;
+	r = devfs_resize_of(init, limits->memory_bytes);
+	return r < 0 ? err_sys(err, -r, "resize /dev/shm") : 0;
+}
+
+/* Parts made in advance have the default limits. */
+static int limit_parts(struct keeper *k, const struct sandbox_parts *p, const struct limits *limits,
+		       struct err *err)
+{
+	int r;
+
+	if (is_default(limits))
+		return 0;
+	if (cgroup_set_limits(&k->cgroups, p->group, limits, false, err) < 0)
+		return -1;
+	r = devfs_resize(&p->dev, limits->memory_bytes);
+	return r < 0 ? err_sys(err, -r, "resize /dev/shm") : 0;
 }
 
 int slot_pool_take_parts(struct keeper *k, uid_t inner, const struct limits *limits,
@@ -99,7 +124,7 @@ int slot_pool_take_parts(struct keeper *k, uid_t inner, const struct limits *lim
 	if (k->rootless || k->nparts == 0)
 		return make_parts(k, inner, limits, ret, err);
 	p = &k->parts[--k->nparts];
-	if (slot_pool_set_limits(k, p->group, limits, false, err) < 0) {
+	if (limit_parts(k, p, limits, err) < 0) {
 		slot_pool_drop_parts(k, p);
 		return -1;
 	}
@@ -222,27 +247,33 @@ void slot_pool_free(struct keeper *k, struct slot *s, bool discard)
 	free(s);
 }
 
-/* Binds the slot to the default user and makes it start a shell in advance. The shell has an empty
- * environment, which is the engine's default. */
+/* Binds the slot to the default user and makes it start a shell in advance. The shell has the
+ * environment of a session with the default limits and nothing else. */
 static int arm_slot(struct keeper *k, const struct slot *s, struct err *err)
 {
 	const struct keeper_create u = default_request(k);
 	struct {
 		struct agent_hdr hdr;
 		struct agent_exec exec;
-		char cwd[1], user[1];
+		char strings[LIMITS_VARIABLE + 2]; /* variable, directory, user */
 	} __attribute__((packed)) msg = {
-		.hdr = { .type = AGENT_SPARE_SHELL,
-			 .req = 1,
-			 .len = sizeof(msg) - sizeof(msg.hdr) },
+		.hdr = { .type = AGENT_SPARE_SHELL, .req = 1 },
 		.exec = { .exec = 1, .log_bytes = u.limits.output_bytes },
 	};
+	bool limited = storage_has_limit(&k->storage);
+	size_t len = sizeof(msg) - sizeof(msg.strings) + 2;
 	auto_close int fd = -1;
 	int r;
 
+	if (limited) {
+		limits_disk_variable(u.limits.disk_bytes, msg.strings);
+		len += strlen(msg.strings) + 1;
+		msg.exec.envc = 1;
+	}
+	msg.hdr.len = (uint32_t)(len - sizeof(msg.hdr));
 	if (init_socket_connect(k, s->name, &fd, err) < 0 || init_socket_bind(k, &u, fd, err) < 0)
 		return -1;
-	r = fd_message_send(fd, &msg, sizeof(msg), NULL, 0);
+	r = fd_message_send(fd, &msg, len, NULL, 0);
 	return r < 0 ? err_sys(err, -r, "spare shell") : 0;
 }
 
@@ -315,8 +346,6 @@ int slot_pool_resize(struct keeper *k, const struct keeper_pool *pool, struct er
 	if (k->rootless && pool->max)
 		return err_set(err, ERR_UNAVAILABLE,
 			       "a rootless keeper has no pool: set pool sizes to 0");
-	if (pool->max > KEEPER_SLOTS_MAX)
-		return err_set(err, ERR_INVALID, "pool max: must be at most %u", KEEPER_SLOTS_MAX);
 	/* a change of `kept` changes the kind of root: drop all slots */
 	while (k->nslots > (pool->kept == k->pool.kept ? pool->max : 0))
 		slot_pool_free(k, k->slots[--k->nslots], true);

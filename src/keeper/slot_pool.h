@@ -11,9 +11,9 @@
  * namespace that maps only one. The limits are in force. */
 int slot_pool_take_parts(struct keeper *k, uid_t inner, const struct limits *limits,
 			 struct sandbox_parts *ret, struct err *err);
-/* Changes a cgroup from the default limits, with which parts are made in advance, to these. */
-int slot_pool_set_limits(struct keeper *k, const char *group, const struct limits *limits,
-			 bool entered, struct err *err);
+/* Changes a claimed slot from the default limits, with which it was made, to these. */
+int slot_pool_set_limits(struct keeper *k, const char *group, pid_t init,
+			 const struct limits *limits, struct err *err);
 /* After use: closes the keeper's descriptors. */
 void slot_pool_close_parts(struct sandbox_parts *p);
 /* Of parts that were never used: removes their cgroups as well. */

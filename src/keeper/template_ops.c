@@ -27,6 +27,36 @@ int template_ops_lock(struct keeper *k, int how)
 	return steal_fd(&fd);
 }
 
+static bool is_builtin(const char *name)
+{
+	return strcmp(name, "host") == 0 || strcmp(name, "empty") == 0;
+}
+
+/* How many templates it stands on, itself included. */
+static int count_depth(const struct storage *s, const char *name)
+{
+	char at[KEEPER_ID_SIZE];
+	int n = 1;
+
+	snprintf(at, sizeof(at), "%s", name);
+	while (n <= KEEPER_TEMPLATE_DEPTH &&
+	       storage_template(s, storage_entry('t', at).name, at) == 0)
+		n++;
+	return n;
+}
+
+/* Before the rename: a template never lacks the one that it stands on. */
+static int put_on_template(struct keeper *k, const struct sandbox_record *sb, struct err *err)
+{
+	if (is_builtin(sb->template))
+		return 0;
+	if (count_depth(&k->storage, sb->template) >= KEEPER_TEMPLATE_DEPTH)
+		return err_set(err, ERR_LIMIT, "template '%s' stands on %d others, the maximum",
+			       sb->template, KEEPER_TEMPLATE_DEPTH - 1);
+	return storage_set_template(&k->storage, storage_entry('s', sb->id).name, sb->template,
+				    err);
+}
+
 /* Ends the sandbox first, so that its files cannot change. */
 int template_ops_seal(struct keeper *k, struct sandbox_record *sb, const char *name,
 		      struct err *err)
@@ -40,13 +70,15 @@ int template_ops_seal(struct keeper *k, struct sandbox_record *sb, const char *n
 	(void)cgroup_kill(&k->cgroups, sb->group);
 	sandbox_end_kill_init(sb);
 	for (int i = 0; i < SEAL_WAIT_MS && sandbox_table_is_alive(sb); i++) {
-		keeper_reap();
+		keeper_reap(k);
 		usleep(1000);
 	}
 	if (sandbox_table_is_alive(sb))
 		return err_set(err, ERR_TIMEOUT, "sandbox %s did not end within %d ms", sb->id,
 			       SEAL_WAIT_MS);
 	hook_crash("seal:ended");
+	if (put_on_template(k, sb, err) < 0)
+		return -1;
 	if (storage_rename(&k->storage, storage_entry('s', sb->id).name,
 			   storage_entry('t', name).name, err) < 0)
 		return -1;
@@ -92,11 +124,17 @@ static int count_layer(int dir, const char *entry, void *arg)
 	char name[KEEPER_ID_SIZE];
 
 	(void)dir;
-	if (strchr("kln", entry[0]) && entry[1] == '-' &&
+	if (strchr("klnt", entry[0]) && entry[1] == '-' &&
 	    strlen(entry) < KEEPER_ID_SIZE + strlen("l-") &&
 	    storage_template(u->storage, entry, name) == 0 && strcmp(name, u->template) == 0)
 		u->count++;
 	return 0;
+}
+
+static int count_template(int dir, const char *name, void *arg)
+{
+	return strlen(name) < KEEPER_ID_SIZE ? count_layer(dir, storage_entry('t', name).name, arg)
+					     : 0;
 }
 
 /* Considers the sandboxes of every keeper of this home. */
@@ -108,7 +146,10 @@ static int check_unused(struct keeper *k, const char *name, struct err *err)
 	if (file_each_at(k->run, ".", search_state, &u) == 1)
 		return err_set(err, ERR_CONFLICT, "template '%s' is in use by sandbox %s", name,
 			       u.found);
-	if (storage_each(&k->storage, "", count_layer, &layers, err) < 0)
+	/* only templates stand on a layer of an image, and they are few */
+	if (storage_each(&k->storage, keeper_is_image_layer(name) ? "t-" : "",
+			 keeper_is_image_layer(name) ? count_template : count_layer, &layers,
+			 err) < 0)
 		return -1;
 	if (layers.count)
 		return err_set(err, ERR_CONFLICT, "template '%s' is in use by %zu sealed layer%s",
@@ -118,14 +159,11 @@ static int check_unused(struct keeper *k, const char *name, struct err *err)
 
 /* Renames the files as those of a sandbox in the trash: the template is gone at once, and the next
  * keeper continues the removal after a crash. */
-int template_ops_drop(struct keeper *k, const char *name, struct err *err)
+static int drop_one(struct keeper *k, const char *name, struct err *err)
 {
 	char id[KEEPER_ID_SIZE];
-	auto_close int lock = template_ops_lock(k, LOCK_EX);
 	uint64_t r = 0;
 
-	if (lock < 0)
-		return err_sys(err, -lock, "templates.lock");
 	if (check_unused(k, name, err) < 0)
 		return -1;
 	(void)getrandom(&r, sizeof(r), 0);
@@ -141,4 +179,76 @@ int template_ops_drop(struct keeper *k, const char *name, struct err *err)
 			       : -1;
 	hook_crash("drop:renamed");
 	return 0;
+}
+
+/* Drops it and the layers of images below it, down to the first that something else uses. */
+static int drop_chain(struct keeper *k, const char *name, struct err *err)
+{
+	char at[KEEPER_ID_SIZE], below[KEEPER_ID_SIZE];
+	struct err in_use;
+	int more;
+
+	snprintf(at, sizeof(at), "%s", name);
+	more = storage_open(&k->storage, err) == 0 &&
+	       storage_template(&k->storage, storage_entry('t', at).name, below) == 0;
+	if (drop_one(k, name, err) < 0)
+		return -1;
+	while (more && keeper_is_image_layer(below)) {
+		memcpy(at, below, sizeof(at));
+		more = storage_template(&k->storage, storage_entry('t', at).name, below) == 0;
+		if (drop_one(k, at, &in_use) < 0)
+			break;
+	}
+	return 0;
+}
+
+static int sweep_layer(int dir, const char *name, void *arg)
+{
+	struct err in_use;
+
+	(void)dir;
+	if (keeper_is_image_layer(name) && strlen(name) < KEEPER_ID_SIZE)
+		(void)drop_chain(arg, name, &in_use);
+	return 0;
+}
+
+static void sweep_layers(struct keeper *k)
+{
+	struct err ignored; /* the next sweep finds them again */
+
+	(void)storage_each(&k->storage, "t-", sweep_layer, k, &ignored);
+}
+
+/* A home without a service has no other moment to sweep. */
+int template_ops_drop(struct keeper *k, const char *name, struct err *err)
+{
+	auto_close int lock = template_ops_lock(k, LOCK_EX);
+
+	if (lock < 0)
+		return err_sys(err, -lock, "templates.lock");
+	if (drop_chain(k, name, err) < 0)
+		return -1;
+	if (k->oneshot)
+		sweep_layers(k);
+	return 0;
+}
+
+void template_ops_release(struct keeper *k, const char *name)
+{
+	auto_close int lock = -1;
+	struct err in_use;
+
+	if (!keeper_is_image_layer(name))
+		return;
+	lock = template_ops_lock(k, LOCK_EX);
+	if (lock >= 0)
+		(void)drop_chain(k, name, &in_use);
+}
+
+void template_ops_sweep(struct keeper *k)
+{
+	auto_close int lock = template_ops_lock(k, LOCK_EX);
+
+	if (lock >= 0)
+		sweep_layers(k);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/keeper_listing.h"
 #include "layers/layers.h"
 
 #include <errno.h>
@@ -206,7 +207,7 @@ static int find_candidates(struct engine *e, struct strays *ret, struct err *err
 	struct keeper_listing l;
 	struct strays s = { 0 };
 
-	if (keeper_conn_list(e, &l, err) < 0)
+	if (keeper_listing_read(e, &l, err) < 0)
 		return -1;
 	s.ids = calloc(l.count + 1, sizeof(*s.ids));
 	for (size_t i = 0; s.ids && i < l.count; i++)

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events and quotas. */
+/* Events, limits and quotas. */
+#include <errno.h>
+#include <stdlib.h>
+
 #include "lib/lib_convert.h"
 #include "lib/lib_opts.h"
 #include "admit/quota.h"
+#include "engine/keeper_conn.h"
+#include "sandbox/template/template_json.h"
+#include "session/session_spec.h"
 
 PUBLIC int lodge_events_since(struct lodge *l, int64_t since, const char *session, uint32_t limit,
 			      struct lodge_events **ret)
@@ -14,6 +20,75 @@ PUBLIC int lodge_events_since(struct lodge *l, int64_t since, const char *sessio
 		return -1;
 	return lib_put_events(&list, ret);
 }
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+enum { LIMITS_JSON = 16 << 10 };
+
+struct limits_box {
+	struct lodge_limits_state pub;
+	struct lodge_limits limits;
+	char *not_enforced;
+};
+
+static void limits_box_fini(void *body)
+{
+	free(((struct limits_box *)body)->not_enforced);
+}
+
+static char *list_not_enforced(struct engine *e, const struct limits *l)
+{
+	struct template t = { .limits = *l, .limits_set = UINT32_MAX };
+	struct enforcement f;
+	struct json_out j;
+	size_t len;
+
+	keeper_conn_enforcement(e, &f);
+	json_out_init(&j, LIMITS_JSON);
+	template_put_not_enforced(&j, NULL, &f, KEEPER_STORE_DISK, &t);
+	return json_out_take(&j, &len);
+}
+
+static int put_limits(struct engine *e, const struct limits *l, struct lodge_limits_state **ret)
+{
+	struct limits_box *b = box_new(sizeof(*b), limits_box_fini);
+
+	if (!b)
+		return -1;
+	b->not_enforced = list_not_enforced(e, l);
+	if (!b->not_enforced) {
+		lodge_free(b);
+		return err_sys(&last, ENOMEM, "limits");
+	}
+	b->limits = (struct lodge_limits){ .size = sizeof(b->limits),
+					   .memory_bytes = l->memory_bytes,
+					   .disk_bytes = l->disk_bytes,
+					   .inodes = l->inodes,
+					   .file_bytes = l->file_bytes,
+					   .output_bytes = l->output_bytes,
+					   .cpu_milli = l->cpu_milli,
+					   .cpu_weight = l->cpu_weight,
+					   .pids = l->pids,
+					   .open_files = l->open_files };
+	b->pub = (struct lodge_limits_state){ &b->limits, b->not_enforced };
+	*ret = &b->pub;
+	return 0;
+}
+
+PUBLIC int lodge_limits_get(struct lodge *l, const struct lodge_ref *ref,
+			    struct lodge_limits_state **ret)
+{
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	struct session_ref r;
+	struct limits limits;
+
+	if (lib_get_ref(ref, &r) < 0 || session_get(l->engine, &l->caller, &r, &s, &last) < 0)
+		return -1;
+	session_limits(l->engine, &s, &limits);
+	return put_limits(l->engine, &limits, ret);
+}
+
+/* ---- quotas ---------------------------------------------------------------------------------- */
 
 PUBLIC int lodge_quota_set(struct lodge *l, const char *user, const struct lodge_quota *quota)
 {

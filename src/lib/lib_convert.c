@@ -2,6 +2,7 @@
 /* Conversion of records to their public form. A result contains the engine's record, and its texts
  * point into that. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/lib_convert.h"
@@ -45,10 +46,13 @@ static const struct lodge_cause *cause_of(const struct store_cause *c, struct lo
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
+enum { FIELD_NAMES = 640 }; /* all names of session_fields_each() */
+
 struct session_box {
 	struct lodge_session pub;
 	struct store_session rec;
 	struct lodge_cause cause;
+	char ignored[FIELD_NAMES], adjusted[FIELD_NAMES];
 	struct lodge_ref keys[];
 };
 
@@ -95,12 +99,19 @@ static void fill_session(struct session_box *b)
 		.started_at = s->started_at,
 		.last_activity_at = s->last_activity_at,
 		.idle_timeout_ms = s->idle_timeout_ms,
+		.lifetime_ms = s->lifetime_ms,
 		.max_lifetime_ms = s->max_lifetime_ms,
+		.delete_after_ms = s->delete_after_ms,
+		.hibernated_at = s->hibernated_at,
+		.delete_at = session_delete_at(s),
+		.ignored = b->ignored,
+		.adjusted = b->adjusted,
 		.hibernate_at = s->hibernate_at,
 		.expires_at = s->expires_at,
 		.memory_bytes = s->memory_bytes,
 		.disk_bytes = s->disk_bytes,
 		.cause = cause_of(&s->cause, &b->cause),
+		.last_death = text_of(s->last_death),
 	};
 }
 
@@ -120,13 +131,35 @@ int lib_put_session(struct store_session *rec, struct lodge_session **ret)
 	return 0;
 }
 
+static void add_name(void *arg, const char *name)
+{
+	char *names = arg;
+	size_t n = strlen(names);
+
+	snprintf(names + n, FIELD_NAMES - n, "%s%s", n ? ", " : "", name);
+}
+
+int lib_put_changed(struct session_enter_result *how, struct lodge_session **ret)
+{
+	struct session_box *b;
+
+	if (lib_put_session(&how->session, ret) < 0)
+		return -1;
+	if (ret) {
+		b = (struct session_box *)*ret; /* its first member */
+		session_fields_each(&how->ignored, add_name, b->ignored);
+		session_fields_each(&how->adjusted, add_name, b->adjusted);
+	}
+	return 0;
+}
+
 /* The record of an entered session has no cause, so its cause member holds the reason of the
  * outcome. */
 int lib_put_entered(struct session_enter_result *how, struct lodge_session **ret)
 {
 	if (how->cause.code[0])
 		how->session.cause = how->cause;
-	if (lib_put_session(&how->session, ret) < 0)
+	if (lib_put_changed(how, ret) < 0)
 		return -1;
 	if (ret) {
 		(*ret)->outcome = (enum lodge_outcome)how->outcome;
@@ -271,7 +304,10 @@ static int lib_put_event(struct store_event *rec, struct lodge_event **ret)
 				       .kind = b->rec.kind,
 				       .version = b->rec.version,
 				       .cause = cause_of(&b->rec.cause, &b->cause),
-				       .data = text_of(b->rec.data) };
+				       .data = text_of(b->rec.data),
+				       .key = b->rec.key,
+				       .user = b->rec.user,
+				       .exec = b->rec.exec };
 	*ret = &b->pub;
 	return 0;
 }

@@ -8,6 +8,8 @@
 #include "session/session_api.h"
 
 int lib_put_session(struct store_session *rec, struct lodge_session **ret);
+/* With the names of what was ignored or adjusted. */
+int lib_put_changed(struct session_enter_result *how, struct lodge_session **ret);
 int lib_put_entered(struct session_enter_result *how, struct lodge_session **ret);
 int lib_put_tombstone(const struct store_tombstone *rec, struct lodge_tombstone **ret);
 int lib_put_probed(const struct session_probe_result *rec, struct lodge_probed **ret);

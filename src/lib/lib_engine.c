@@ -104,6 +104,8 @@ static int open_engine(const struct lodge_options *o, struct engine **ret)
 		.tombstones_ms = o->tombstones_ms,
 		.execs_ms = o->execs_ms,
 		.events_ms = o->events_ms,
+		.delete_after_ms = o->delete_after_ms,
+		.library = true,
 		.pool = o->pool
 	};
 	sigset_t all, was;

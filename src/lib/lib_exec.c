@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands of a session. A struct lodge_exec is the engine's own handle. */
+#include <signal.h>
 #include <stdio.h>
 
 #include "lib/lib_exec.h"
@@ -38,7 +39,7 @@ static struct exec_opts opts_of(const struct lodge_command *c)
 				   .rows = c->rows,
 				   .cols = c->cols,
 				   .hold_output = c->hold,
-				   .idempotency_key = c->once,
+				   .idempotency_key = c->idempotency_key,
 				   .no_resume = c->no_resume,
 				   .refusal = &last_word };
 }
@@ -73,9 +74,9 @@ static int make_result(struct exec_handle *x, struct guest_exec_output *o,
 	b->rec = *o;
 	snprintf(b->id, sizeof(b->id), "%s", exec_get_id(x));
 	b->pub = (struct lodge_result){ .exec_id = b->id,
-					.code = o->result.code,
+					.exit_code = o->result.code,
 					.signal = o->result.signal,
-					.hits = o->result.hits,
+					.limits_hit = o->result.hits,
 					.out = o->out,
 					.err = o->err,
 					.out_len = o->out_len,
@@ -185,9 +186,22 @@ PUBLIC int lodge_exec_list(struct lodge *l, const struct lodge_ref *ref, int64_t
 	return lib_put_execs(&list, ret);
 }
 
-PUBLIC int lodge_exec_wait(struct lodge_exec *x, int64_t timeout_ms)
+PUBLIC int lodge_exec_wait_0_1(struct lodge_exec *x, int64_t timeout_ms)
 {
 	return exec_wait(handle_of(x), timeout_ms, &last);
+}
+
+PUBLIC int lodge_exec_wait(struct lodge_exec *x, int64_t timeout_ms, struct lodge_result **ret)
+{
+	struct guest_exec_output o = { 0 };
+
+	if (exec_wait(handle_of(x), timeout_ms, &last) < 0)
+		return -1;
+	if (!ret)
+		return 0;
+	return exec_finish(handle_of(x), NULL, 0, &o, &last) < 0
+		       ? -1
+		       : make_result(handle_of(x), &o, ret);
 }
 
 PUBLIC int lodge_exec_ended(struct lodge_exec *x)
@@ -238,6 +252,13 @@ PUBLIC int lodge_exec_write(struct lodge_exec *x, const void *data, size_t len, 
 PUBLIC int lodge_exec_signal(struct lodge_exec *x, int signo, enum lodge_scope scope)
 {
 	return exec_signal(handle_of(x), signo, (enum agent_scope)scope, &last);
+}
+
+PUBLIC int lodge_exec_kill(struct lodge_exec *x)
+{
+	if (exec_signal(handle_of(x), SIGKILL, AGENT_TO_TREE, &last) == 0)
+		return 0;
+	return last.code == ERR_CONFLICT && exec_has_ended(handle_of(x)) ? 0 : -1;
 }
 
 PUBLIC int lodge_exec_resize(struct lodge_exec *x, uint32_t rows, uint32_t cols)

@@ -9,63 +9,7 @@
 
 #include "base/vec.h"
 #include "lib/lib_files.h"
-#include "lib/lib_opts.h"
-#include "exec/side_conn.h"
-
-/* One call: its side connection, its user, and the path inside the sandbox. */
-struct at {
-	struct side_conn *loan;
-	struct sandbox *sb;
-	const char *user; /* NULL: the default user */
-	char path[AGENT_PATH_MAX];
-};
-
-static void at_free(struct at *a)
-{
-	side_conn_close(a->loan);
-	free(a);
-}
-DEFINE_AUTO(struct at *, at_free);
-
-/* Resolves a path as a command would: relative paths start at the working directory or, without
- * one, at the user's home. */
-static int resolve_path(const struct at *a, const char *path, char ret[AGENT_PATH_MAX])
-{
-	const char *dir = side_conn_template(a->loan)->workdir;
-	int n = path[0] == '/' || !dir ? snprintf(ret, AGENT_PATH_MAX, "%s", path)
-				       : snprintf(ret, AGENT_PATH_MAX, "%s/%s", dir, path);
-
-	if (n < 0 || n >= AGENT_PATH_MAX)
-		return err_set(&last, ERR_INVALID, "path: longer than %d bytes",
-			       AGENT_PATH_MAX - 1);
-	return 0;
-}
-
-static int check_path(const char *what, const char *path)
-{
-	return path && path[0] ? 0 : err_set(&last, ERR_INVALID, "%s: missing", what);
-}
-
-/* Returns NULL with the error in `last`. */
-static struct at *at_new(struct lodge *l, const struct lodge_ref *ref, const char *path)
-{
-	auto_call(at_free) struct at *a = NULL;
-	struct session_ref r;
-
-	last_outcome = 0;
-	if (lib_get_ref(ref, &r) < 0 || check_path("path", path) < 0)
-		return NULL;
-	a = calloc(1, sizeof(*a));
-	if (!a) {
-		err_sys(&last, ENOMEM, "%s", path);
-		return NULL;
-	}
-	if (side_conn_open(l->engine, &l->caller, &r, true, &a->loan, &last_outcome, &last) < 0)
-		return NULL;
-	a->sb = side_conn_sandbox(a->loan);
-	a->user = side_conn_template(a->loan)->user;
-	return resolve_path(a, path, a->path) == 0 ? steal_ptr(&a) : NULL;
-}
+#include "lib/lib_at.h"
 
 /* fn(sandbox, user, path, ...) of one call. */
 #define FILES_CALL(l, ref, path, fn, ...)                                                          \
@@ -235,7 +179,7 @@ PUBLIC int lodge_file_rename(struct lodge *l, const struct lodge_ref *ref, const
 	auto_call(at_free) struct at *a = at_new(l, ref, from);
 	char target[AGENT_PATH_MAX];
 
-	if (!a || check_path("to", to) < 0 || resolve_path(a, to, target) < 0)
+	if (!a || at_check_path("to", to) < 0 || at_resolve(a, to, target) < 0)
 		return -1;
 	return files_rename(a->sb, a->user, a->path, target, replace, &last);
 }
@@ -255,7 +199,7 @@ PUBLIC int lodge_file_symlink(struct lodge *l, const struct lodge_ref *ref, cons
 {
 	auto_call(at_free) struct at *a = at_new(l, ref, path);
 
-	if (!a || check_path("target", target) < 0)
+	if (!a || at_check_path("target", target) < 0)
 		return -1;
 	return files_symlink(a->sb, a->user, target, a->path, &last);
 }

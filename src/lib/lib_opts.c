@@ -12,11 +12,11 @@
 	_Static_assert(offsetof(struct type, field) + sizeof(((struct type *)0)->field) ==         \
 			       sizeof(struct type),                                                \
 		       "no padding at the end")
-ENDS_WITH(lodge_options, events_ms);
+ENDS_WITH(lodge_options, delete_after_ms);
 ENDS_WITH(lodge_limits, open_files);
-ENDS_WITH(lodge_want, wait_ms);
+ENDS_WITH(lodge_want, delete_after_ms);
 ENDS_WITH(lodge_filter, limit);
-ENDS_WITH(lodge_patch, if_version);
+ENDS_WITH(lodge_patch, delete_after_ms);
 ENDS_WITH(lodge_command, hold);
 ENDS_WITH(lodge_thread, idle_minutes);
 ENDS_WITH(lodge_quota, cpu_ms);
@@ -107,6 +107,7 @@ int lib_get_limits(const struct lodge_limits *limits, struct template *ret)
 		if (said[i].value &&
 		    template_set_limit(ret, said[i].name, said[i].value, &last) < 0)
 			return -1;
+	template_demand_limits(ret);
 	return 0;
 }
 

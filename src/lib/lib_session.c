@@ -27,7 +27,7 @@ static int convert_overrides(const struct lodge_want *w, struct template *ret)
 		return -1;
 	if (w->demand & ~(unsigned)(LODGE_DEMAND_CGROUP | LODGE_DEMAND_DISK))
 		return err_set(&last, ERR_INVALID, "demand: unknown bit");
-	ret->demand = w->demand;
+	ret->demand |= w->demand;
 	ret->class = w->root ? KEEPER_CLASS_ROOT : KEEPER_CLASS_USER;
 	ret->user = w->run_as ? strdup(w->run_as) : NULL;
 	ret->workdir = w->workdir ? strdup(w->workdir) : NULL;
@@ -52,11 +52,15 @@ static int enter(struct lodge *l, const struct lodge_want *w, const struct templ
 		.project = w->project,
 		.fragment = w->fragment,
 		.idle_timeout_ms = w->idle_timeout_ms,
+		.lifetime_ms = w->lifetime_ms,
 		.max_lifetime_ms = w->max_lifetime_ms,
+		.delete_after_ms = w->delete_after_ms,
+		.has_on_idle = w->on_idle != 0,
+		.has_on_expire = w->on_expire != 0,
 		.metadata = w->metadata,
 		.must_be_new = w->must_be_new,
 		.pin = w->pin,
-		.idempotency_key = w->once,
+		.idempotency_key = w->idempotency_key,
 		.max_active_per_user = w->max_active_per_user,
 		.on_exceed = w->replace ? SESSION_EXCEED_REPLACE : SESSION_EXCEED_REFUSE,
 		.wait_ms = w->wait_ms,
@@ -196,12 +200,18 @@ PUBLIC int lodge_extend(struct lodge *l, const struct lodge_ref *ref, int64_t ms
 			int64_t if_version, struct lodge_session **ret)
 {
 	struct store_session s = { 0 };
+	struct session_extension how;
 	struct session_ref r;
 
 	if (lib_get_ref(ref, &r) < 0 ||
-	    session_extend(l->engine, &l->caller, &r, ms, if_version, &s, &last) < 0)
+	    session_extend(l->engine, &l->caller, &r, ms, if_version, &how, &s, &last) < 0 ||
+	    lib_put_session(&s, ret) < 0)
 		return -1;
-	return lib_put_session(&s, ret);
+	if (ret) {
+		(*ret)->extended_by_ms = how.by_ms;
+		(*ret)->at_maximum = how.at_maximum;
+	}
+	return 0;
 }
 
 PUBLIC int lodge_activity(struct lodge *l, const struct lodge_ref *ref, struct lodge_session **ret)
@@ -212,11 +222,14 @@ PUBLIC int lodge_activity(struct lodge *l, const struct lodge_ref *ref, struct l
 static int change(struct lodge *l, const struct session_ref *ref, const struct lodge_patch *p,
 		  const struct template *limits, struct lodge_session **ret)
 {
-	struct store_session s = { 0 };
+	struct session_enter_result how = { 0 };
+	int64_t keep = p->delete_after_ms == SESSION_KEEP ? 0 : p->delete_after_ms;
 	enum session_end on_idle = SESSION_END_HIBERNATE, on_expire = SESSION_END_HIBERNATE;
 	struct session_patch patch = {
 		.idle_timeout_ms = p->idle_timeout_ms ? &p->idle_timeout_ms : NULL,
+		.lifetime_ms = p->lifetime_ms ? &p->lifetime_ms : NULL,
 		.max_lifetime_ms = p->max_lifetime_ms ? &p->max_lifetime_ms : NULL,
+		.delete_after_ms = p->delete_after_ms ? &keep : NULL,
 		.on_idle = p->on_idle ? &on_idle : NULL,
 		.on_expire = p->on_expire ? &on_expire : NULL,
 		.limits = p->limits ? limits : NULL,
@@ -226,9 +239,10 @@ static int change(struct lodge *l, const struct session_ref *ref, const struct l
 
 	if (convert_end("on_idle", p->on_idle, &on_idle) < 0 ||
 	    convert_end("on_expire", p->on_expire, &on_expire) < 0 ||
-	    session_change(l->engine, &l->caller, ref, &patch, &s, &last) < 0)
+	    session_change(l->engine, &l->caller, ref, &patch, &how.adjusted, &how.session, &last) <
+		    0)
 		return -1;
-	return lib_put_session(&s, ret);
+	return lib_put_changed(&how, ret);
 }
 
 PUBLIC int lodge_change(struct lodge *l, const struct lodge_ref *ref,

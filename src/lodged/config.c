@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/core/auth.h"
 #include "base/array.h"
@@ -14,10 +15,12 @@
 #include "base/units.h"
 #include "http/listen.h"
 #include "lodged/service_user.h"
-#include "lodged/server_tls.h"
 #include "sandbox/template/template.h"
 
-enum { FILE_MAX = 64 << 10, LIST_MAX = 64, SECRET_MIN = 16 };
+enum {
+	FILE_MAX = 64 << 10,
+	SECRET_MIN = 16,
+};
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -84,6 +87,21 @@ static int set_network(const char *name, const char *value, char **to, struct er
 	return set_text(name, value, to, err);
 }
 
+static int set_reserve(const char *name, const char *value, uint64_t *to, struct err *err)
+{
+	char min[SIZE_TEXT], max[SIZE_TEXT];
+	uint64_t n;
+
+	if (units_parse_bytes(name, value, &n, err) < 0)
+		return -1;
+	if (n < LIMITS_RESERVE_MIN || n > LIMITS_RESERVE_MAX)
+		return err_set(err, ERR_INVALID, "%s: must be between %s and %s", name,
+			       units_format(LIMITS_RESERVE_MIN, min),
+			       units_format(LIMITS_RESERVE_MAX, max));
+	*to = n;
+	return 0;
+}
+
 static void list_clear(char ***list)
 {
 	for (size_t i = 0; *list && (*list)[i]; i++)
@@ -108,9 +126,9 @@ static int add_list(const char *name, const char *value, char ***list, struct er
 			return err_sys(err, ENOMEM, "settings");
 		*list = more;
 		more[n] = NULL;
-		if (n == LIST_MAX)
+		if (n == CONF_LIST_MAX)
 			return err_set(err, ERR_INVALID, "a list may have at most %d entries",
-				       LIST_MAX);
+				       CONF_LIST_MAX);
 		len = strcspn(value, blank);
 		more[n] = strndup(value, len);
 		if (!more[n])
@@ -161,11 +179,54 @@ static int set_count(const char *name, const char *value, uint64_t *to, struct e
 	return units_parse_count(name, value, 0, 1000000000, to, err);
 }
 
+static int set_auto(const char *name, const char *value, uint64_t *to, struct err *err)
+{
+	if (strcmp(value, "auto") != 0)
+		return set_count(name, value, to, err);
+	*to = CONF_AUTO;
+	return 0;
+}
+
 static int set_switch(const char *name, const char *value, uint64_t *to, struct err *err)
 {
 	if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
 		return err_set(err, ERR_INVALID, "%s: \"%.32s\" is neither 0 nor 1", name, value);
 	*to = *value == '1';
+	return 0;
+}
+
+/* Deadlines are sums of such times and the present, which must not overflow. */
+static int set_time(const char *name, const char *value, uint64_t *to, struct err *err)
+{
+	const uint64_t most = UINT64_C(36500) * 24 * 3600 * 1000;
+	uint64_t ms;
+
+	if (units_parse_ms(name, value, &ms, err) < 0)
+		return -1;
+	if (ms > most)
+		return err_set(err, ERR_INVALID, "%s: must be at most 36500d", name);
+	*to = ms;
+	return 0;
+}
+
+/* Less than a second is what a busy host needs, and a caller must not wait longer than an hour. */
+static int set_keeper_timeout(const char *name, const char *value, uint64_t *to, struct err *err)
+{
+	uint64_t ms;
+
+	if (units_parse_ms(name, value, &ms, err) < 0)
+		return -1;
+	if (ms < 1000 || ms > UINT64_C(3600) * 1000)
+		return err_set(err, ERR_INVALID, "%s: must be between 1s and 1h", name);
+	*to = ms;
+	return 0;
+}
+
+static int set_retention(const char *name, const char *value, uint64_t *to, struct err *err)
+{
+	if (strcmp(value, "never") != 0)
+		return set_time(name, value, to, err);
+	*to = 0;
 	return 0;
 }
 
@@ -206,34 +267,40 @@ static const struct setting {
 	SETTING(log_format, number, set_format),
 	SETTING(socket_mode, number, set_mode),
 	SETTING(stop_sandboxes, number, set_count),
-	SETTING(max_active, number, set_count),
+	SETTING(require_limits, number, set_switch),
+	SETTING(max_active, number, set_auto),
 	SETTING(queue_max, number, set_count),
-	SETTING(pool, number, set_count),
+	SETTING(pool, number, set_auto),
 	SETTING(environment_snapshots, number, set_count),
 	SETTING(probe_failures, number, set_count),
-	SETTING(idle_timeout, number, units_parse_ms),
-	SETTING(idle_timeout_max, number, units_parse_ms),
-	SETTING(lifetime, number, units_parse_ms),
-	SETTING(lifetime_max, number, units_parse_ms),
-	SETTING(extend, number, units_parse_ms),
-	SETTING(probe_timeout, number, units_parse_ms),
-	SETTING(keep_tombstones, number, units_parse_ms),
-	SETTING(keep_execs, number, units_parse_ms),
-	SETTING(keep_events, number, units_parse_ms),
-	SETTING(drain, number, units_parse_ms),
+	SETTING(idle_timeout, number, set_time),
+	SETTING(idle_timeout_max, number, set_time),
+	SETTING(lifetime, number, set_time),
+	SETTING(lifetime_max, number, set_time),
+	SETTING(chat_lifetime, number, set_time),
+	SETTING(projects_lifetime, number, set_time),
+	SETTING(extend, number, set_time),
+	SETTING(delete_after, number, set_retention),
+	SETTING(probe_timeout, number, set_time),
+	SETTING(keeper_timeout, number, set_keeper_timeout),
+	SETTING(keep_tombstones, number, set_time),
+	SETTING(keep_execs, number, set_time),
+	SETTING(keep_events, number, set_time),
+	SETTING(drain, number, set_time),
 	SETTING(template_size, number, units_parse_bytes),
-	SETTING(template_time, number, units_parse_ms),
+	SETTING(template_time, number, set_time),
 	SETTING(max_connections, number, set_count),
 	SETTING(max_per_address, number, set_count),
 	SETTING(max_requests, number, set_count),
 	SETTING(max_head, number, units_parse_bytes),
-	SETTING(connection_idle, number, units_parse_ms),
-	SETTING(connection_slow, number, units_parse_ms),
+	SETTING(connection_idle, number, set_time),
+	SETTING(connection_slow, number, set_time),
 	SETTING(rate, number, set_count),
 	SETTING(burst, number, set_count),
 	SETTING(concurrent, number, set_count),
 	SETTING(insecure_no_auth, number, set_switch),
-	SETTING(pool_min, number, set_count),
+	SETTING(pool_min, number, set_auto),
+	SETTING(disk_reserve, number, set_reserve),
 	SETTING(threads_user, text, set_thread),
 	SETTING(threads_workdir, text, set_thread),
 	SETTING(threads_network, text, set_network),
@@ -245,7 +312,7 @@ static const struct setting {
 	SETTING(threads_file_size, number, units_parse_bytes),
 	SETTING(threads_files, number, set_count),
 	SETTING(threads_disk, number, units_parse_bytes),
-	SETTING(threads_idle, number, units_parse_ms),
+	SETTING(threads_idle, number, set_time),
 #undef SETTING
 };
 _Static_assert(ARRAY_LEN(settings) <= CONF_SETTINGS, "struct config has a source for each");
@@ -261,6 +328,9 @@ void config_init(struct config *c)
 			      .socket_mode = 0600,
 			      .drain = 10000,
 			      .concurrent = 512,
+			      .max_active = CONF_AUTO,
+			      .pool = CONF_AUTO,
+			      .pool_min = CONF_AUTO,
 			      .environment_snapshots = 1 };
 }
 
@@ -421,57 +491,4 @@ bool config_is_loopback(const struct config *c)
 		if (!config_address_is_loopback(c->listen[i]))
 			return false;
 	return true;
-}
-
-void config_threads(const struct config *c, struct thread_config *ret)
-{
-	*ret = (struct thread_config){ .memory_bytes = c->threads_memory,
-				       .cpu_milli = c->threads_cpus,
-				       .pids = c->threads_pids,
-				       .file_bytes = c->threads_file_size,
-				       .disk_bytes = c->threads_disk,
-				       .files = c->threads_files,
-				       .idle_ms = (int64_t)c->threads_idle,
-				       .user = c->threads_user,
-				       .workdir = c->threads_workdir,
-				       .template = c->threads_template,
-				       .policy = c->threads_policy,
-				       .pool_min = (unsigned)c->pool_min,
-				       .pool = (unsigned)c->pool };
-}
-
-int config_check(const struct config *c, struct err *err)
-{
-	const struct {
-		const char *name, *limit;
-		uint64_t value, max; /* 0: no maximum */
-	} bounds[] = {
-		{ "pool", "max_active", c->pool, c->max_active },
-		{ "threads_idle", "idle_timeout_max", c->threads_idle, c->idle_timeout_max },
-		{ "idle_timeout", "idle_timeout_max", c->idle_timeout, c->idle_timeout_max },
-		{ "lifetime", "lifetime_max", c->lifetime, c->lifetime_max },
-	};
-	struct thread_config t;
-
-	if (c->insecure_no_auth && !config_is_loopback(c))
-		return err_set(err, ERR_INVALID,
-			       "insecure_no_auth: every address must be a loopback address or a "
-			       "unix socket; other hosts would have full access");
-	for (char *const *o = c->origins; c->insecure_no_auth && o && *o; o++)
-		if (strcmp(*o, "*") == 0)
-			return err_set(err, ERR_INVALID,
-				       "insecure_no_auth: not allowed with origins = *; any web "
-				       "page would have full access");
-	if (c->pool_min > c->pool)
-		return err_set(err, ERR_INVALID, "pool_min: must not exceed pool");
-	for (size_t i = 0; i < ARRAY_LEN(bounds); i++)
-		if (bounds[i].max && bounds[i].value > bounds[i].max)
-			return err_set(err, ERR_INVALID, "%s: must not exceed %s", bounds[i].name,
-				       bounds[i].limit);
-	if (!c->tls_cert != !c->tls_key)
-		return err_set(err, ERR_INVALID, "tls_cert and tls_key: set both or neither");
-	config_threads(c, &t);
-	if (thread_config_check(&t, err) < 0)
-		return -1;
-	return c->tls_cert ? tls_check(c->tls_cert, c->tls_key, err) : 0;
 }

@@ -17,7 +17,8 @@ enum conf_level { LEVEL_ERROR, LEVEL_WARN, LEVEL_INFO, LEVEL_DEBUG };
 enum log_format { LOG_AUTO, LOG_TEXT, LOG_JSON };
 enum conf_source { CONF_DEFAULT, CONF_FILE, CONF_ENVIRONMENT, CONF_COMMAND };
 
-enum { CONF_SETTINGS = 64 };
+enum { CONF_SETTINGS = 80, CONF_LIST_MAX = 64 };
+#define CONF_AUTO UINT64_MAX /* of max_active, pool and pool_min, until config_check() */
 extern const char *const config_levels[]; /* names of enum conf_level; ends with NULL */
 
 struct config {
@@ -25,14 +26,16 @@ struct config {
 	char **listen, **origins, **hosts; /* owned, NULL-terminated; NULL: none */
 	uint64_t log_level, log_format, socket_mode, stop_sandboxes;
 	uint64_t max_active, queue_max, pool, probe_failures, environment_snapshots;
-	uint64_t idle_timeout, idle_timeout_max, lifetime, lifetime_max, extend, probe_timeout,
+	uint64_t idle_timeout, idle_timeout_max, lifetime, lifetime_max, chat_lifetime,
+		projects_lifetime, extend, delete_after, probe_timeout, keeper_timeout,
 		keep_tombstones, keep_execs, keep_events, drain; /* milliseconds */
 	uint64_t template_size, template_time; /* bytes, milliseconds */
 	uint64_t max_connections, max_per_address, max_requests, max_head;
 	uint64_t connection_idle, connection_slow; /* milliseconds */
 	uint64_t rate, burst, concurrent;
-	uint64_t insecure_no_auth;
+	uint64_t insecure_no_auth, require_limits;
 	uint64_t pool_min;
+	uint64_t disk_reserve; /* bytes; 0: depends on the disk */
 	char *threads_user, *threads_workdir, *threads_network; /* owned */
 	char *threads_template, *threads_policy; /* owned */
 	uint64_t threads_memory, threads_cpus, threads_pids, threads_file_size, threads_files,
@@ -53,14 +56,8 @@ int config_parse(struct config *c, const char *where, const char *text, struct e
 int config_read(struct config *c, const char *path, struct err *err);
 /* Reads LODGE_* variables with get(). */
 int config_environment(struct config *c, char *(*get)(const char *name), struct err *err);
-/* Checks settings against each other, and reads the TLS files. */
-int config_check(const struct config *c, struct err *err);
 /* True if only this machine can connect. */
 bool config_is_loopback(const struct config *c);
 bool config_address_is_loopback(const char *address);
-
-struct thread_config;
-/* The result borrows strings of c. */
-void config_threads(const struct config *c, struct thread_config *ret);
 
 #endif

@@ -9,13 +9,18 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "api/api.h"
 #include "api/core/prometheus.h"
 #include "base/file_io.h"
+#include "engine/keeper_conn.h"
+#include "http/listen.h"
 #include "http/server.h"
+#include "lodged/address_file.h"
+#include "lodged/config_check.h"
 #include "lodged/first_key.h"
 #include "lodged/daemon_log.h"
 #include "lodged/service_user.h"
@@ -33,8 +38,8 @@ static const char default_address[] = "127.0.0.1:7070";
 struct daemon {
 	const struct config *conf;
 	char home[HOME_DIR_SIZE];
-	char socket[HOME_DIR_SIZE + 32]; /* "unix:...", for the default addresses: */
-	const char *listen[3];
+	char socket[HOME_DIR_SIZE + 32]; /* "unix:...": the last address */
+	const char *listen[CONF_LIST_MAX + 2];
 	struct engine *engine;
 	struct api *api;
 	struct http_server *http;
@@ -49,41 +54,51 @@ struct daemon {
 
 /* ---- settings to options --------------------------------------------------------------------- */
 
-static const char *const *get_addresses(struct daemon *d)
+/* Whether an address is lodge.sock in the data directory, however it is spelled. */
+static bool is_own_socket(const struct daemon *d, const char *address)
 {
-	if (d->conf->listen)
-		return (const char *const *)d->conf->listen;
+	const char *path = address + 5, *slash = strrchr(path, '/');
+	auto_free char *dir = NULL;
+	struct stat its, home;
+
+	if (strncmp(address, "unix:", 5) != 0 ||
+	    strcmp(slash ? slash + 1 : path, "lodge.sock") != 0)
+		return false;
+	dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	return dir && stat(dir, &its) == 0 && stat(d->home, &home) == 0 &&
+	       its.st_dev == home.st_dev && its.st_ino == home.st_ino;
+}
+
+/* The socket in the data directory is always the last: the commands on this machine find it there.
+ * If its path is too long for a socket, other addresses can replace it. */
+static void set_addresses(struct daemon *d)
+{
+	char *const *given = d->conf->listen;
+	bool has_socket = false;
+	struct err ignored;
+	size_t n = 0;
+
 	snprintf(d->socket, sizeof(d->socket), "unix:%s/lodge.sock", d->home);
-	d->listen[0] = default_address;
-	d->listen[1] = d->socket;
-	return d->listen;
+	for (; given && given[n]; n++) {
+		d->listen[n] = given[n];
+		has_socket |= is_own_socket(d, given[n]);
+	}
+	if (!n)
+		d->listen[n++] = default_address;
+	if (given && http_address_check(d->socket, &ignored) < 0)
+		log_line(LEVEL_WARN, "not listening on %s: the path is too long", d->socket);
+	else if (!has_socket)
+		d->listen[n++] = d->socket;
+	d->listen[n] = NULL;
 }
 
 static int open_engine(struct daemon *d, struct err *err)
 {
-	const struct config *c = d->conf;
-	struct engine_opts o = {
-		.home = d->home,
-		.socket = get_addresses(d)[0],
-		.max_active = (unsigned)c->max_active,
-		.queue_max = (unsigned)c->queue_max,
-		.pool = (unsigned)c->pool,
-		.environments = c->environment_snapshots != 0,
-		.pool_min = (unsigned)c->pool_min,
-		.idle_ms = (int64_t)c->idle_timeout,
-		.idle_max_ms = (int64_t)c->idle_timeout_max,
-		.lifetime_ms = (int64_t)c->lifetime,
-		.lifetime_max_ms = (int64_t)c->lifetime_max,
-		.extend_ms = (int64_t)c->extend,
-		.probe_ms = (int64_t)c->probe_timeout,
-		.probe_failures = (unsigned)c->probe_failures,
-		.template_bytes = c->template_size,
-		.template_ms = (int64_t)c->template_time,
-		.tombstones_ms = (int64_t)c->keep_tombstones,
-		.execs_ms = (int64_t)c->keep_execs,
-		.events_ms = (int64_t)c->keep_events,
-	};
+	struct engine_opts o;
 
+	config_engine(d->conf, &o);
+	o.home = d->home;
+	o.socket = d->listen[0];
 	if (d->starter >= 0) {
 		o.start_keeper = keeper_starter_ask;
 		o.start_arg = &d->starter;
@@ -106,6 +121,7 @@ static int open_api(struct daemon *d, struct err *err)
 		.concurrent = (unsigned)c->concurrent,
 		.no_auth = c->insecure_no_auth,
 		.on_error = log_error,
+		.chat_lifetime_ms = (int64_t)c->chat_lifetime,
 	};
 
 	config_threads(c, &o.threads);
@@ -202,11 +218,12 @@ static int listen_all(struct daemon *d, struct err *err)
 
 	if (!lines)
 		return err_sys(err, errno, "addresses");
-	for (const char *const *a = get_addresses(d); r == 0 && *a; a++)
+	address_file_remove(d->home);
+	for (const char *const *a = d->listen; r == 0 && *a; a++)
 		r = listen_on(d, *a, lines, err);
 	if (fclose(lines) != 0 && r == 0)
 		r = err_sys(err, errno, "addresses");
-	return r;
+	return r < 0 ? -1 : address_file_write(d->home, d->addresses, err);
 }
 
 /* ---- start of the engine --------------------------------------------------------------------- */
@@ -252,6 +269,20 @@ static int print_addresses(struct daemon *d)
 	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -1;
 }
 
+/* Default limits of sessions; those that a request sets are enforced or refused. */
+static void warn_unenforced(struct daemon *d)
+{
+	char text[ENFORCEMENT_TEXT];
+	struct enforcement f;
+
+	keeper_conn_enforcement(d->engine, &f);
+	if (*enforcement_describe(&f, KEEPER_STORE_DISK, KEEPER_DEMAND_CGROUP | KEEPER_DEMAND_DISK,
+				  text))
+		log_line(LEVEL_WARN,
+			 "not enforced on this host: %s; see `lodge doctor`, or set require_limits",
+			 text);
+}
+
 static void on_started(void *arg, const struct err *why, int64_t again_ms)
 {
 	struct daemon *d = arg;
@@ -260,9 +291,14 @@ static void on_started(void *arg, const struct err *why, int64_t again_ms)
 	if (why && again_ms) {
 		log_line(LEVEL_ERROR, "start failed: %s; retrying in %lld ms", why->msg,
 			 (long long)again_ms);
-	} else if (why) {
+		return;
+	}
+	if (why) {
 		give_up(d, why);
-	} else if (print_addresses(d) < 0) {
+		return;
+	}
+	warn_unenforced(d);
+	if (print_addresses(d) < 0) {
 		err_sys(&err, errno, "standard output");
 		give_up(d, &err);
 	} else {
@@ -310,8 +346,10 @@ static int start(struct daemon *d, struct err *err)
 	    (read_pem(c->tls_cert, &d->cert, err) < 0 || read_pem(c->tls_key, &d->key, err) < 0))
 		return -1;
 	raise_file_limit();
-	if (home_dir_find(c->data, d->home, err) < 0 || drop_root(d, err) < 0 ||
-	    open_engine(d, err) < 0 || first_key(d->engine, c->api_key, &created, err) < 0 ||
+	if (home_dir_find(c->data, d->home, err) < 0 || drop_root(d, err) < 0)
+		return -1;
+	set_addresses(d);
+	if (open_engine(d, err) < 0 || first_key(d->engine, c->api_key, &created, err) < 0 ||
 	    open_api(d, err) < 0 || open_http(d, err) < 0)
 		return -1;
 	if (c->insecure_no_auth) /* an error, so that every log_level shows it */
@@ -400,6 +438,8 @@ static void limit_exit_time(void)
 /* In this order: each part uses those freed after it. */
 static void stop(struct daemon *d)
 {
+	if (d->addresses)
+		address_file_remove(d->home);
 	http_server_free(d->http);
 	api_free(d->api);
 	engine_close(d->engine);

@@ -22,7 +22,7 @@ static int add_key(struct engine *e, const char *id, const char *name, const cha
 
 	snprintf(k.id, sizeof(k.id), "%s", id);
 	snprintf(k.name, sizeof(k.name), "%s", name);
-	return api_key_hash(text, k.hash, err) < 0 ? -1 : api_key_add(e, actor, &k, err);
+	return auth_hash_key(text, k.hash, err) < 0 ? -1 : api_key_add(e, actor, &k, err);
 }
 
 /* If the configured key changed or was removed, the previous one is revoked. */
@@ -36,7 +36,7 @@ static int set_given_key(struct engine *e, const char *given, struct err *err)
 		return -1;
 	if (!given)
 		return had ? api_key_remove(e, actor, &was, err) : 0;
-	if (api_key_hash(given, hash, err) < 0)
+	if (auth_hash_key(given, hash, err) < 0)
 		return -1;
 	if (had && memcmp(hash, was.hash, sizeof(hash)) == 0)
 		return 0;
@@ -71,7 +71,7 @@ static int create_key(struct engine *e, struct err *err)
 	char text[KEY_TEXT];
 	int r;
 
-	if (api_key_generate(text, err) < 0 || write_key(engine_home(e), text, err) < 0)
+	if (auth_generate_key(text, err) < 0 || write_key(engine_home(e), text, err) < 0)
 		return -1;
 	hook_crash("key:written");
 	r = add_key(e, "", "admin", text, err);

@@ -8,6 +8,7 @@
 #include "api/routes.h"
 #include "base/array.h"
 #include "lodged/config.h"
+#include "lodged/config_check.h"
 #include "lodged/daemon.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/home_dir.h"
@@ -26,11 +27,12 @@ static const char usage[] =
 	"Options\n"
 	"  --config FILE       read settings from FILE, see lodged.conf(5)\n"
 	"  --data DIR          data directory (also --home)\n"
-	"  --listen ADDRESS    HOST:PORT or unix:PATH, repeatable (127.0.0.1:7070\n"
-	"                      and unix:DATA/lodge.sock)\n"
+	"  --listen ADDRESS    HOST:PORT or unix:PATH, repeatable (127.0.0.1:7070);\n"
+	"                      unix:DATA/lodge.sock is always open\n"
 	"  --user NAME         user to run as when started as root (lodge, or 60777)\n"
 	"  --log-format FORMAT auto, text or json (auto: text on a terminal)\n"
 	"  --stop-sandboxes    hibernate all sandboxes on exit\n"
+	"  --require-limits    do not start if limits cannot be enforced on this host\n"
 	"  --insecure-no-auth  accept requests without a key, on loopback and unix\n"
 	"                      sockets only\n"
 	"  --SETTING VALUE     any setting of lodged.conf(5) except api_key:\n"
@@ -129,7 +131,8 @@ static int take_option(struct invocation *m, struct config *c, const char *optio
 			m->action = actions[i].action;
 			return 0;
 		}
-	if (!strcmp(option, "--stop-sandboxes") || !strcmp(option, "--insecure-no-auth"))
+	if (!strcmp(option, "--stop-sandboxes") || !strcmp(option, "--insecure-no-auth") ||
+	    !strcmp(option, "--require-limits"))
 		return take_setting(c, option, "1", err) < 0 ? -1 : 0;
 	if (!strcmp(option, "--config")) {
 		if (!value)

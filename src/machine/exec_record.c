@@ -3,11 +3,13 @@
  * calls the callbacks with machine.mutex held, so they never wait: a worker does the writing. */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/test_hook.h"
+#include "engine/session_state.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec_log.h"
 #include "machine/exec_record.h"
@@ -117,6 +119,16 @@ static bool exec_record_is_held(const struct exec_record *c)
 	return x;
 }
 
+bool exec_record_wait(struct exec_record *c, int64_t deadline_ms)
+{
+	bool changed;
+
+	c->machine->nstreams++;
+	changed = cond_wait_until(&c->changed, &c->machine->mutex, deadline_ms);
+	c->machine->nstreams--;
+	return changed;
+}
+
 int exec_record_consumed(struct exec_record *c, struct err *err)
 {
 	uint64_t at[] = { guest_exec_end(c->exec, GUEST_EXEC_OUT),
@@ -169,6 +181,30 @@ static void unlink_handle(struct exec_handle **at, struct exec_handle *x)
 	x->next = NULL;
 }
 
+/* Output that was dropped is no news: it happens to many execs, and their records say so. */
+static void add_limit_event(struct engine *e, const struct store_exec *rec)
+{
+	static const struct session_cause_opts why = { SESSION_CAUSE_NONE, NULL, "lodge" };
+	struct store_event ev = { .kind = "limit_hit",
+				  .cause = session_cause_record(&why, rec->ended_at) };
+	char data[256];
+	struct err ignored; /* the record of the exec has it */
+	size_t n = 0;
+
+	for (unsigned bit = 1; bit && bit <= rec->hits; bit <<= 1)
+		if (rec->hits & bit && bit != AGENT_HIT_OUTPUT && guest_exec_hit_name(bit))
+			n += (size_t)snprintf(data + n, sizeof(data) - n, "%s\"%s\"",
+					      n ? "," : "{\"limits\":[", guest_exec_hit_name(bit));
+	if (n == 0)
+		return;
+	snprintf(data + n, sizeof(data) - n, "]}");
+	ev.data = data; /* borrowed */
+	memcpy(ev.tenant, rec->tenant, sizeof(ev.tenant));
+	memcpy(ev.session, rec->session, sizeof(ev.session));
+	memcpy(ev.exec, rec->id, sizeof(ev.exec));
+	(void)STORE_CALL_RELAXED(e, true, store_event_append, &ev, &ignored);
+}
+
 /* Saves the output, then the result. False: the store did not take it. */
 static bool write_end(struct exec_record *c, bool *ret_kept)
 {
@@ -184,6 +220,8 @@ static bool write_end(struct exec_record *c, bool *ret_kept)
 	exec_record_unlock(c);
 	r = STORE_CALL_RELAXED(c->engine, true, store_exec_finish, &rec, &err);
 	hook_crash("exec:finished");
+	if (r == 0)
+		add_limit_event(c->engine, &rec);
 	return r == 0 || err.code == ERR_CONFLICT || err.code == ERR_NOT_FOUND;
 }
 
@@ -370,12 +408,33 @@ static void request_spare_shell(struct exec_record *c, const struct guest_exec_r
 		v->spare_shell = guest_exec_set_spare_shell(v->conn, &like, &ignored) == 0;
 }
 
+/* The exit status of a shell or of env(1) for a program that cannot be executed; 0: the start
+ * failed for another reason. */
+static int status_of_program(const struct err *why)
+{
+	if (why->code == ERR_NOT_FOUND && (why->sys == ENOENT || why->sys == ENOTDIR))
+		return 127;
+	if ((why->code == ERR_DENIED && (why->sys == EACCES || why->sys == EPERM)) ||
+	    (why->code == ERR_INVALID && why->sys == ENOEXEC))
+		return 126;
+	return 0;
+}
+
+/* A program that cannot be executed is a result, as it is for a shell: callers need not tell
+ * arguments from text. Everything else is an error of the start. */
 static void fail_start(struct exec_record *c, const struct err *why)
 {
-	c->start_failed = true;
+	int status = status_of_program(why);
+	struct err said = *why;
+
+	c->started = status != 0;
+	c->start_failed = status == 0;
 	c->start_error = *why;
-	/* the exit codes of a shell for commands that it cannot start */
-	c->result = (struct guest_exec_result){ .code = why->sys == ENOENT ? 127 : 126 };
+	c->result = (struct guest_exec_result){ .code = status ? status : 126 };
+	if (status) {
+		err_ctx(&said, "lodge");
+		guest_exec_put_line(c->exec, said.msg);
+	}
 	exec_record_end(c, EXEC_EXITED);
 }
 

@@ -63,6 +63,7 @@ struct exec_record {
 	struct err start_error;
 	bool plain, merge; /* bash text as the session's own user, environment and directory */
 	bool holds; /* a full log waits for exec_record_consumed() */
+	uint32_t timeout_ms; /* its time limit; 0: none, or started by an earlier engine */
 	struct guest_exec_result result;
 	struct exec_output_file output[2];
 };
@@ -91,6 +92,9 @@ void exec_record_set_row(struct exec_record *c, enum exec_row row);
 void exec_record_end(struct exec_record *c, enum exec_state state);
 /* The same with the result that lodge-init reported. */
 void exec_record_exited(struct exec_record *c);
+/* With machine.mutex: waits until something of it changes. deadline_ms (of clock_mono_ms()) < 0:
+ * none. False: timed out. */
+bool exec_record_wait(struct exec_record *c, int64_t deadline_ms);
 /* With machine.mutex: frees the log up to the offset that the slowest of its readers reached. */
 int exec_record_consumed(struct exec_record *c, struct err *err);
 /* A new handle on the exec with this id if it is in memory: of v (may be NULL), or not recorded

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
+#include "wire/enforcement.h"
 #include "machine/exec_adopt.h"
 #include "machine/exec_record.h"
 #include "machine/machine.h"
@@ -46,6 +47,20 @@ static struct machine *machine_alloc(struct engine *e, const struct store_sessio
 	return v;
 }
 
+void machine_set_disk_limit(struct machine *v, uint64_t bytes)
+{
+	char variable[LIMITS_VARIABLE];
+	struct enforcement f;
+	struct err ignored; /* too many variables: this is the one that goes without */
+
+	keeper_conn_enforcement(v->engine, &f);
+	if (!f.known || enforcement_problem(&f, KEEPER_STORE_DISK, "disk_bytes"))
+		return;
+	MUTEX_GUARD(&v->mutex);
+	(void)template_set_env(&v->spec, limits_disk_variable(bytes, variable), &ignored);
+	v->spare_shell = false; /* the one that waits has another environment */
+}
+
 int machine_new(struct engine *e, const struct store_session *rec, struct template *spec,
 		struct sandbox *sb, bool adopted, struct machine **ret, struct err *err)
 {
@@ -59,6 +74,8 @@ int machine_new(struct engine *e, const struct store_session *rec, struct templa
 	v->spec = *spec;
 	template_init(spec);
 	v->conn = sb;
+	if (rec->disk_bytes > 0)
+		machine_set_disk_limit(v, (uint64_t)rec->disk_bytes);
 	if (adopted && exec_adopt_all(v, err) < 0) {
 		exec_detach_all(v);
 		return -1;

@@ -19,12 +19,22 @@ struct machine {
 	int64_t incarnation;
 	struct sandbox *conn; /* for execs; the pump dispatches it */
 	bool gone; /* the connection ended: the sandbox is dead, or about to be */
+	bool stalled; /* it has not responded for a while: nothing new is asked of it */
+	struct {
+		bool pinging, frozen, gave_up;
+		unsigned rounds; /* without an answer to the ping... */
+		int64_t silent_ms; /* ... and how much time that was */
+		int64_t pinged_at, checked_at; /* clock_mono_ms() */
+		int64_t idle_at, expires_at; /* the deadlines that lodge-init knows */
+	} watch; /* of machine_watch.c */
 	bool spare_shell; /* lodge-init was asked to keep a shell ready for the next exec */
 	short events; /* what the pump polls for */
 	struct exec_handle *execs; /* that have not ended */
 	unsigned nexecs, nside_conns, nstreams; /* in use: with any of them it is not idle, */
 	unsigned nreadonly_conns; /* except for these of the side connections */
 	struct sandbox *idle_conns[SIDE_CONNS_MAX]; /* side connections kept for the next use */
+	struct sandbox *busy_conns[SIDE_CONNS_MAX]; /* side connections in use */
+	unsigned nbusy_conns;
 	unsigned nidle_conns, nopen_conns; /* of side connections: kept; kept or in use */
 	struct template spec; /* the template merged with the session's options */
 	uint64_t uncounted_bytes; /* of output saved since the files were last counted */
@@ -38,6 +48,9 @@ int machine_new(struct engine *e, const struct store_session *rec, struct templa
 /* The sandbox is being ended: ends its execs and removes it from the pump. Drops the caller's
  * reference. */
 void machine_close(struct machine *v);
+/* Tells commands that start from now on their disk limit, unless the host does not enforce it. With
+ * the session's lock. */
+void machine_set_disk_limit(struct machine *v, uint64_t bytes);
 struct machine *machine_ref(struct machine *v);
 void machine_unref(struct machine *v);
 DEFINE_AUTO(struct machine *, machine_unref);

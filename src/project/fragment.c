@@ -149,8 +149,10 @@ static int save_sandbox(struct save *s, struct err *err)
 	auto_fini(user_queue_leave) struct user_queue_ticket ticket = { 0 };
 
 	if (binding_of_copy(s->user, s->f.project, &key, err) < 0 ||
-	    user_queue_enter(&ticket, s->e, s->caller, s->user, err) < 0 ||
-	    binding_find_session(s->e, s->caller, &key, session, err) < 0)
+	    user_queue_join(&ticket, s->e, s->caller, s->user, err) < 0)
+		return -1;
+	user_queue_wait(&ticket);
+	if (binding_find_session(s->e, s->caller, &key, session, err) < 0)
 		return -1;
 	if (!*session)
 		return err_set(err, ERR_CONFLICT, "project %s has no sandbox to save from",

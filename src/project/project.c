@@ -113,7 +113,14 @@ int project_add(struct engine *e, const struct caller *caller, const char *user,
 int project_get(struct engine *e, const struct caller *caller, const char *user,
 		const char *project, struct store_project *ret, struct err *err)
 {
-	return project_access(e, caller, user, project, PROJECT_VIEW, ret, err);
+	int r;
+
+	if (user)
+		return project_access(e, caller, user, project, PROJECT_VIEW, ret, err);
+	if (!project || !*project || strlen(project) >= STORE_ID)
+		return project_not_found(err);
+	r = STORE_CALL(e, store_project_get, caller->tenant, project, ret, err);
+	return r < 0 && err->code == ERR_NOT_FOUND ? project_not_found(err) : r;
 }
 
 int project_list(struct engine *e, const struct caller *caller, const char *user,
@@ -151,7 +158,7 @@ static int delete_copy(struct engine *e, const struct caller *caller, const stru
 	(void)arg;
 	if (!is_copy(s))
 		return 0;
-	user_queue_join(&ticket, e, caller, s->user); /* not in the middle of a switch */
+	user_queue_enter(&ticket, e, caller, s->user); /* not in the middle of a switch */
 	return session_destroy(e, caller, &ref, &why, NULL, err);
 }
 

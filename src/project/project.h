@@ -30,7 +30,7 @@ struct project_opts {
 };
 int project_add(struct engine *e, const struct caller *caller, const char *user,
 		const struct project_opts *opts, struct store_project *ret, struct err *err);
-/* Allowed for the owner and every member of the team. */
+/* Allowed for the owner, every member of the team, and the application itself (user NULL). */
 int project_get(struct engine *e, const struct caller *caller, const char *user,
 		const char *project, struct store_project *ret, struct err *err);
 int project_list(struct engine *e, const struct caller *caller, const char *user,

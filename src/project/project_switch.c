@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/test_hook.h"
-#include "admit/user_queue.h"
 #include "project/binding.h"
 #include "engine/internal.h"
 #include "engine/name_check.h"
@@ -16,6 +15,7 @@
 #include "project/fragment_restore.h"
 #include "project/mem_gate.h"
 #include "project/switch_commit.h"
+#include "project/switch_flight.h"
 #include "project/users.h"
 #include "project/project_switch.h"
 #include "engine/session_state.h"
@@ -115,6 +115,7 @@ static struct session_opts session_opts_of(const struct switch_job *m)
 				      .project = m->opts->project,
 				      .idle_timeout_ms = m->opts->idle_timeout_ms,
 				      .max_lifetime_ms = m->opts->max_lifetime_ms,
+				      .default_lifetime_ms = m->e->opts.project_lifetime_ms,
 				      .wait_ms = m->opts->wait_ms };
 }
 
@@ -135,8 +136,11 @@ static int enter_copy(struct switch_job *m, struct err *err)
 
 	if (binding_find_session(m->e, m->caller, &m->copy, id, err) < 0)
 		return -1;
-	if (!*id)
+	if (!*id) {
+		m->result.state_lost = session_key_is_lost(m->e, m->caller, &m->copy, 1,
+							   m->opts->user, &m->result.cause);
 		return 0;
+	}
 	report_progress(m, "running", "sandbox", "resuming the working copy", 1);
 	opts.keys = &m->copy;
 	opts.nkeys = 1;
@@ -215,13 +219,16 @@ static void clean_up_previous(struct switch_job *m, const struct switch_commit_r
 	static const struct session_cause_opts replaced = {
 		SESSION_CAUSE_REPLACED, "replaced by a fragment that its user opened", NULL
 	};
+	struct session_cause_opts left = { SESSION_CAUSE_REPLACED,
+					   "its user switched to another project",
+					   m->caller->actor };
 	struct session_ref old = { .id = s->replaced }, previous = { .id = s->previous };
 	struct err later;
 
 	if (*s->replaced)
 		(void)session_destroy(m->e, m->caller, &old, &replaced, NULL, &later);
 	if (*s->previous && strcmp(s->previous, s->replaced) != 0)
-		(void)session_hibernate(m->e, m->caller, &previous, 0, NULL, &later);
+		(void)session_hibernate_for(m->e, m->caller, &previous, 0, &left, NULL, &later);
 }
 
 static int run_switch(struct switch_job *m, struct err *err)
@@ -246,26 +253,21 @@ static int run_switch(struct switch_job *m, struct err *err)
 	return 0;
 }
 
-int switch_user(struct engine *e, const struct caller *caller, const struct switch_opts *opts,
-		struct switch_result *ret, struct err *err)
+/* At the head of the user's queue. */
+static int switch_now(struct engine *e, const struct caller *caller, const struct switch_opts *opts,
+		      struct switch_result *ret, struct err *err)
 {
 	struct switch_job m = { .e = e, .caller = caller, .opts = opts };
 	auto_call(store_file_list_fini) struct store_file_list *files = &m.files;
-	struct user_queue_ticket ticket;
 	struct err later;
-	int r;
+	int r = run_switch(&m, err);
 
-	if (name_check("user", opts->user, STORE_USER, err) < 0 ||
-	    user_queue_enter(&ticket, e, caller, opts->user, err) < 0)
-		return -1;
-	r = run_switch(&m, err);
 	if (r < 0) {
 		if (*m.result.session)
 			report_progress(&m, "error", "switch", err->msg, count_steps(&m));
 		/* deletes the new session */
 		(void)switch_finish_pending(e, caller, opts->user, &later);
 	}
-	user_queue_leave(&ticket);
 	gate_leave(&m.memory);
 	(void)files;
 	if (r < 0)
@@ -273,4 +275,22 @@ int switch_user(struct engine *e, const struct caller *caller, const struct swit
 	snprintf(m.result.project, sizeof(m.result.project), "%s", opts->project);
 	*ret = m.result;
 	return 0;
+}
+
+int switch_user(struct engine *e, const struct caller *caller, const struct switch_opts *opts,
+		struct switch_result *ret, struct err *err)
+{
+	struct switch_flight *flight = NULL;
+	struct user_queue_ticket ticket;
+	int r;
+
+	if (name_check("user", opts->user, STORE_USER, err) < 0)
+		return -1;
+	r = switch_flight_join(e, caller, opts, &ticket, &flight, ret, err);
+	if (r <= 0)
+		return r;
+	r = switch_now(e, caller, opts, ret, err);
+	switch_flight_finish(e, flight, r, ret, err);
+	user_queue_leave(&ticket);
+	return r;
 }

@@ -31,7 +31,8 @@ struct switch_result {
  * it the user's active one as the last step. A failure before that step leaves the active sandbox
  * and its processes as they are. A named fragment replaces the working copy with exactly its files.
  * The sandbox that was active before is hibernated; it stays the working copy of its project.
- * Switches of one user run one after the other, in the order of the calls.
+ * Switches of one user run one after the other, in the order of the calls. A call that asks for the
+ * same as the last one in the queue shares its result, with SESSION_REUSED.
  *
  * Two sandboxes run for a moment, so a quota of one sandbox blocks every switch. */
 int switch_user(struct engine *e, const struct caller *caller, const struct switch_opts *opts,

@@ -284,7 +284,7 @@ static int recover_user(struct engine *e, const struct caller *none, const struc
 	(void)err;
 	if (!*s->user)
 		return 0;
-	user_queue_join(&ticket, e, &caller, s->user);
+	user_queue_enter(&ticket, e, &caller, s->user);
 	(void)switch_finish_pending(e, &caller, s->user, &later);
 	user_queue_leave(&ticket);
 	return 0;

@@ -6,7 +6,8 @@
 
 struct kill_result {
 	bool killed;
-	char session[STORE_ID], sandbox[STORE_ID]; /* sandbox "" if it was hibernated */
+	char user[STORE_USER];
+	char session[STORE_ID], sandbox[STORE_ID];
 	char project[STORE_ID];
 };
 struct kill_result_list {
@@ -15,9 +16,13 @@ struct kill_result_list {
 	size_t projects; /* working copies among them */
 };
 void kill_result_list_fini(struct kill_result_list *l);
-/* Deletes every session of the user, however it was created; the user has no active project
- * afterwards. Continues after a failure. */
+/* Kills every running sandbox of the user, however it was created: those that user_info.active
+ * counts. Their sessions are destroyed, and the next caller with one of their keys is told of the
+ * loss. Sessions without a sandbox stay. Continues after a failure. */
 int user_kill_sandboxes(struct engine *e, const struct caller *caller, const char *user,
 			struct kill_result_list *ret, struct err *err);
+/* The same for every user of the tenant. */
+int user_kill_all_sandboxes(struct engine *e, const struct caller *caller,
+			    struct kill_result_list *ret, struct err *err);
 
 #endif

@@ -44,12 +44,22 @@ static int update_user(struct store *st, const struct caller *caller, const char
 	return store_user_put(st, &u, err);
 }
 
+/* Only what no address can be is refused. */
+static int check_email(const char *email, struct err *err)
+{
+	const char *at = email ? strchr(email, '@') : NULL;
+
+	if (!email || !*email || (at && at > email && at[1] && !strchr(email, ' ')))
+		return 0;
+	return err_set(err, ERR_INVALID, "email: must be an address such as ada@example.com");
+}
+
 int user_set(struct engine *e, const struct caller *caller, const char *user, const char *name,
 	     const char *email, struct err *err)
 {
 	if (name_check("user", user, STORE_USER, err) < 0 ||
 	    name_check_optional("name", name, STORE_TEXT, err) < 0 ||
-	    name_check_optional("email", email, STORE_TEXT, err) < 0)
+	    name_check_optional("email", email, STORE_TEXT, err) < 0 || check_email(email, err) < 0)
 		return -1;
 	return STORE_CALL(e, update_user, caller, user, name, email, engine_now(e), err);
 }
@@ -83,11 +93,21 @@ void user_info_fini(struct user_info *i)
 	memset(i, 0, sizeof(*i));
 }
 
+struct store_session_filter user_sessions_filter(const char *tenant, const char *user)
+{
+	return (struct store_session_filter){ .tenant = tenant,
+					      .user = user,
+					      .states = SM_BIT(SESSION_ACTIVE) };
+}
+
+bool user_counts_session(const struct store_session *s)
+{
+	return s->state == SESSION_ACTIVE;
+}
+
 static int count_active(struct engine *e, const struct store_user *u, int64_t *ret, struct err *err)
 {
-	struct store_session_filter f = { .tenant = u->tenant,
-					  .user = u->id,
-					  .states = SM_BIT(SESSION_ACTIVE) };
+	struct store_session_filter f = user_sessions_filter(u->tenant, u->id);
 
 	return STORE_CALL(e, store_session_count, &f, ret, err);
 }

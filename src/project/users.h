@@ -12,6 +12,9 @@ struct user_info {
 	char project_name[STORE_TEXT]; /* of the session's project */
 };
 void user_info_fini(struct user_info *i);
+/* The sessions of a user that user_info.active counts, and user_kill_sandboxes() kills. */
+struct store_session_filter user_sessions_filter(const char *tenant, const char *user);
+bool user_counts_session(const struct store_session *s);
 /* NULL: unchanged. */
 int user_set(struct engine *e, const struct caller *caller, const char *user, const char *name,
 	     const char *email, struct err *err);

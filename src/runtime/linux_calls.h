@@ -22,6 +22,7 @@
 #define SYS_FSCONFIG_FLAG 0u
 #define SYS_FSCONFIG_STRING 1u
 #define SYS_FSCONFIG_CREATE 6u
+#define SYS_FSCONFIG_RECONFIGURE 7u
 #define SYS_ATTR_RDONLY 0x1ull
 #define SYS_ATTR_NOSUID 0x2ull
 #define SYS_ATTR_NODEV 0x4ull
@@ -53,6 +54,12 @@ static inline int sys_mount_setattr(int dir, const char *path, unsigned flags,
 static inline int sys_fsopen(const char *type)
 {
 	return (int)syscall(SYS_fsopen, type, 1u /* FSOPEN_CLOEXEC */);
+}
+
+/* `dir` is the root of a mount. */
+static inline int sys_fspick(int dir)
+{
+	return (int)syscall(SYS_fspick, dir, "", 0x1u /* FSPICK_CLOEXEC */ | 0x8u /* EMPTY_PATH */);
 }
 
 static inline int sys_fsconfig(int fs, unsigned cmd, const char *key, const char *value)

@@ -51,6 +51,7 @@ struct agent {
 	struct queued *queue, **queue_tail;
 	size_t nqueued;
 	struct err closed; /* why the connection ended; code 0 while it is open */
+	_Atomic(const char *) aborted; /* by agent_abort(), for this reason */
 	int timeout_ms; /* of agent_call() */
 };
 
@@ -120,6 +121,13 @@ static int end_connection(struct agent *a, const char *why, const char *detail, 
 	return -1;
 }
 
+static int end_lost(struct agent *a, struct err *err)
+{
+	const char *why = a->aborted;
+
+	return end_connection(a, why ? why : AGENT_LOST, "", err);
+}
+
 void agent_free(struct agent *a)
 {
 	struct err ignored;
@@ -139,6 +147,12 @@ int agent_fd(const struct agent *a)
 short agent_events(const struct agent *a)
 {
 	return a->queue ? POLLIN | POLLOUT : POLLIN;
+}
+
+void agent_abort(struct agent *a, const char *why)
+{
+	a->aborted = why;
+	shutdown(a->fd, SHUT_RDWR);
 }
 
 bool agent_is_closed(const struct agent *a)
@@ -465,7 +479,7 @@ static int receive_one(struct agent *a, struct err *err)
 	if (n == -EAGAIN)
 		return 0;
 	if (n == 0 || n == -ECONNRESET)
-		return end_connection(a, AGENT_LOST, "", err);
+		return end_lost(a, err);
 	problem = n < 0 ? "message too long, or too many descriptors"
 			: handle_message(a, buf, (size_t)n, fds, nfds);
 	for (size_t i = 0; i < nfds; i++)
@@ -487,7 +501,7 @@ int agent_dispatch(struct agent *a, struct err *err)
 		return -1;
 	/* After reading, so that the last messages of a closed peer are not lost. */
 	if (!a->closed.code && flush_queue(a) < 0)
-		return end_connection(a, AGENT_LOST, "", err);
+		return end_lost(a, err);
 	return 0;
 }
 

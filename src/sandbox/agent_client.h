@@ -32,6 +32,10 @@ short agent_events(const struct agent *a);
 /* Sends queued messages, reads available ones, calls callbacks. -1: the connection ended. */
 int agent_dispatch(struct agent *a, struct err *err);
 bool agent_is_closed(const struct agent *a);
+/* Ends the connection for the reason `why`, a constant: agent_dispatch() of the thread that owns it
+ * fails from now on. The only call that another thread may make, while the owner does not free it.
+ */
+void agent_abort(struct agent *a, const char *why);
 
 struct agent_part {
 	const void *data;

@@ -368,11 +368,6 @@ enum guest_exec_state guest_exec_state(const struct guest_exec *x)
 	return x->state;
 }
 
-bool guest_exec_used_spare_shell(const struct guest_exec *x)
-{
-	return x->used_spare_shell;
-}
-
 pid_t guest_exec_pid(const struct guest_exec *x)
 {
 	return x->pid;

@@ -90,7 +90,6 @@ int guest_exec_forget(struct guest_exec *x, struct err *err);
 
 uint64_t guest_exec_id(const struct guest_exec *x);
 enum guest_exec_state guest_exec_state(const struct guest_exec *x);
-bool guest_exec_used_spare_shell(const struct guest_exec *x);
 /* In the sandbox's PID namespace; 0 before it started. */
 pid_t guest_exec_pid(const struct guest_exec *x);
 const struct guest_exec_result *guest_exec_result(const struct guest_exec *x);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -127,6 +128,18 @@ static int write_at(int fd, const char *bytes, size_t len, uint64_t at)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+void guest_exec_put_line(struct guest_exec *x, const char *line)
+{
+	struct stream *s = &x->streams[GUEST_EXEC_ERR];
+	char text[AGENT_PAGE]; /* every log has as much */
+	int n = snprintf(text, sizeof(text), "%.*s\n", (int)sizeof(text) - 2, line);
+
+	if (s->fd < 0)
+		s = &x->streams[GUEST_EXEC_OUT];
+	if (s->fd >= 0 && s->end == 0 && write_at(s->fd, text, (size_t)n, AGENT_LOG_HEAD) == 0)
+		s->end = (uint64_t)n;
 }
 
 /* Returns the stream offset of the file's first byte, -errno in *ret_r. If a surviving child

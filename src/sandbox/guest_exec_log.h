@@ -18,6 +18,9 @@ ssize_t guest_exec_read(struct guest_exec *x, enum guest_exec_stream s, uint64_t
  * guest_exec_read() do not change x, so they need no lock against each other. */
 int guest_exec_save(const struct guest_exec *x, enum guest_exec_stream s, int fd, struct err *err);
 
+/* Writes a line to stderr (with one log: to that) of an exec that has ended without having run. */
+void guest_exec_put_line(struct guest_exec *x, const char *line);
+
 /* For guest_exec.c: the size of a log for `wanted` bytes (0: the default), and a new log. */
 uint64_t guest_exec_log_size(uint64_t wanted);
 int guest_exec_log_new(uint64_t log_bytes, struct err *err);

@@ -14,13 +14,20 @@ static const char *get_variable(const char *name)
 	return v && *v ? v : NULL;
 }
 
+const char *home_dir_variable(void)
+{
+	const char *data = get_variable("LODGE_DATA");
+
+	return data ? data : get_variable("LODGE_HOME");
+}
+
 static int choose_dir(const char *given, char ret[HOME_DIR_SIZE], struct err *err)
 {
 	const char *dir;
 	int n;
 
 	if (!given)
-		given = get_variable("LODGE_HOME");
+		given = home_dir_variable();
 	if (given) {
 		char cwd[HOME_DIR_SIZE];
 
@@ -29,7 +36,7 @@ static int choose_dir(const char *given, char ret[HOME_DIR_SIZE], struct err *er
 		else if (getcwd(cwd, sizeof(cwd)))
 			n = snprintf(ret, HOME_DIR_SIZE, "%s/%s", cwd, given);
 		else
-			return err_sys(err, errno, "home %s", given);
+			return err_sys(err, errno, "data directory %s", given);
 	} else if (geteuid() == 0) {
 		n = snprintf(ret, HOME_DIR_SIZE, "/var/lib/lodge");
 	} else if ((dir = get_variable("XDG_DATA_HOME")) && dir[0] == '/') {
@@ -38,10 +45,10 @@ static int choose_dir(const char *given, char ret[HOME_DIR_SIZE], struct err *er
 		n = snprintf(ret, HOME_DIR_SIZE, "%s/.local/share/lodge", dir);
 	} else {
 		return err_set(err, ERR_INVALID,
-			       "cannot find a data directory; set --home, LODGE_HOME or HOME");
+			       "cannot find a data directory; set --data, LODGE_DATA or HOME");
 	}
 	if (n < 0 || n >= HOME_DIR_SIZE)
-		return err_sys(err, ENAMETOOLONG, "home");
+		return err_sys(err, ENAMETOOLONG, "data directory");
 	return 0;
 }
 
@@ -55,7 +62,7 @@ static int make_dirs(char *path, struct err *err)
 			continue;
 		*p = '\0';
 		if (mkdir(path, 0755) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
-			return err_sys(err, errno, "home %s", path);
+			return err_sys(err, errno, "data directory %s", path);
 		*p = was;
 		if (!was)
 			return 0;
@@ -72,10 +79,10 @@ int home_dir_find(const char *given, char ret[HOME_DIR_SIZE], struct err *err)
 		if (make_dirs(ret, err) < 0)
 			return -1;
 		if (stat(ret, &st) < 0)
-			return err_sys(err, errno, "home %s", ret);
+			return err_sys(err, errno, "data directory %s", ret);
 	}
 	if (!S_ISDIR(st.st_mode))
-		return err_sys(err, ENOTDIR, "home %s", ret);
+		return err_sys(err, ENOTDIR, "data directory %s", ret);
 	return 0;
 }
 

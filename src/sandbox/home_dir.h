@@ -7,8 +7,10 @@
 
 enum { HOME_DIR_SIZE = 4096 };
 
-/* `given` (--home) else LODGE_HOME, else /var/lib/lodge for root, else $XDG_DATA_HOME/lodge or
- * ~/.local/share/lodge. Always absolute; creates a missing directory. */
+/* LODGE_DATA, or its older name LODGE_HOME; NULL: neither is set. */
+const char *home_dir_variable(void);
+/* `given` (--data) else home_dir_variable(), else /var/lib/lodge for root, else
+ * $XDG_DATA_HOME/lodge or ~/.local/share/lodge. Always absolute; creates a missing directory. */
 int home_dir_find(const char *given, char ret[HOME_DIR_SIZE], struct err *err);
 /* The keeper's part of it: the subdirectory `keeper` if it exists, as for an unprivileged service
  * that owns the rest; else all of it. */

@@ -9,7 +9,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd_message.h"
 #include "sandbox/keeper_spawn.h"
 
@@ -31,8 +34,10 @@ struct keeper_client {
 	int pidfd; /* -1: this client did not start the keeper */
 	struct keeper_call *head, **tail;
 	size_t nwaiting;
-	unsigned features; /* of HELLO, once known */
-	bool has_features;
+	int64_t owing_since; /* the last sign of life while a request is pending; 0: none is */
+	atomic_int_least64_t *monitor; /* a copy of it; or NULL */
+	struct keeper_client_wait wait;
+	struct enforcement enforcement; /* of HELLO */
 	struct err closed; /* why the connection ended; code 0 while it is open */
 };
 
@@ -69,6 +74,13 @@ int keeper_client_spawn(const struct keeper_client_opts *opts, struct keeper_cli
 	return 0;
 }
 
+static void set_owing(struct keeper_client *k, bool owing)
+{
+	k->owing_since = owing ? clock_mono_ms() : 0;
+	if (k->monitor)
+		*k->monitor = k->owing_since;
+}
+
 static void fail_waiting(struct keeper_client *k)
 {
 	while (k->head) {
@@ -80,6 +92,7 @@ static void fail_waiting(struct keeper_client *k)
 	}
 	k->tail = &k->head;
 	k->nwaiting = 0;
+	set_owing(k, false);
 }
 
 void keeper_client_free(struct keeper_client *k)
@@ -122,6 +135,7 @@ static void describe_exit(const struct keeper_client *k, struct err *err)
 	siginfo_t info = { 0 };
 
 	err_set(err, ERR_UNAVAILABLE, "connection to lodge-keeper lost");
+	err->sys = KEEPER_FAILED;
 	if (k->pidfd < 0 || poll(&p, 1, 1000) <= 0)
 		return;
 	if (waitid(P_PIDFD, (id_t)k->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
@@ -131,6 +145,7 @@ static void describe_exit(const struct keeper_client *k, struct err *err)
 	else
 		err_set(err, ERR_UNAVAILABLE, "lodge-keeper was killed by signal %d",
 			info.si_status);
+	err->sys = KEEPER_FAILED;
 }
 
 static int end_connection(struct keeper_client *k, const struct err *why, struct err *err)
@@ -175,6 +190,8 @@ int keeper_client_send(struct keeper_client *k, const struct keeper_request *req
 	w->arg = arg;
 	w->op = req->op;
 	memcpy(w->id, req->id, sizeof(w->id));
+	if (!k->head)
+		set_owing(k, true);
 	*k->tail = w;
 	k->tail = &w->next;
 	k->nwaiting++;
@@ -246,6 +263,7 @@ static void complete_request(struct keeper_client *k, const struct keeper_reply 
 		k->nwaiting--;
 		free(w);
 	}
+	set_owing(k, k->head);
 	fn(arg, r, fd, NULL);
 }
 
@@ -355,25 +373,110 @@ static int set_refusal(const struct keeper_reply *r, struct err *err)
 	return -1;
 }
 
-static int wait_for(struct keeper_client *k, const bool *done, struct err *err)
+void keeper_client_set_wait(struct keeper_client *k, struct keeper_client_wait wait)
+{
+	k->wait = wait;
+}
+
+void keeper_client_set_monitor(struct keeper_client *k, atomic_int_least64_t *since)
+{
+	k->monitor = since;
+	*since = k->owing_since;
+}
+
+void keeper_client_describe_silence(int64_t silent_ms, char *ret, size_t size)
+{
+	time_t since = (time_t)((clock_wall_ms() - silent_ms) / 1000);
+	char when[32] = "";
+	struct tm tm;
+
+	if (gmtime_r(&since, &tm))
+		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	snprintf(ret, size,
+		 "lodge-keeper has not answered since %s (%lld s): it is stopped or waits for a "
+		 "disk; check the disk, or kill lodge-keeper and another is started",
+		 when, (long long)silent_ms / 1000);
+}
+
+static void discard_reply(void *arg, const struct keeper_reply *reply, int fd,
+			  const struct err *err)
+{
+	(void)arg;
+	(void)reply;
+	(void)err;
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The caller's frame is about to go, and the reply may still come. */
+static void abandon(struct keeper_client *k, const void *arg)
+{
+	for (struct keeper_call *w = k->head; w; w = w->next)
+		if (w->arg == arg) {
+			w->fn = discard_reply;
+			w->arg = NULL;
+		}
+}
+
+static int set_silent(const struct keeper_client *k, struct err *err)
+{
+	char text[sizeof(err->msg)];
+
+	keeper_client_describe_silence(clock_mono_ms() - k->owing_since, text, sizeof(text));
+	err_set(err, ERR_UNAVAILABLE, "%s", text);
+	err->sys = KEEPER_SILENT;
+	return -1;
+}
+
+/* Until the keeper counts as silent; -1: for ever. */
+static int wait_ms(const struct keeper_client *k)
+{
+	int64_t end = k->owing_since + k->wait.silence_ms, now = clock_mono_ms();
+
+	if (!k->wait.silence_ms)
+		return -1;
+	if (end < k->wait.until)
+		end = k->wait.until;
+	return end > now ? (int)(end - now) : 0;
+}
+
+static bool is_over(const struct keeper_client *k, const bool *done)
+{
+	return done ? *done : !k->head;
+}
+
+int keeper_client_wait(struct keeper_client *k, const bool *done, const void *arg, struct err *err)
 {
 	/* A child of the keeper can hold its socket open after the keeper died. */
 	struct pollfd p[] = { { .fd = k->fd, .events = POLLIN },
 			      { .fd = k->pidfd, .events = POLLIN } };
 	struct err why;
 
-	while (!*done) {
+	while (!is_over(k, done)) {
 		p[0].revents = p[1].revents = 0;
-		if (poll(p, 2, -1) < 0 && errno != EINTR)
+		if (poll(p, 2, wait_ms(k)) < 0 && errno != EINTR) {
+			abandon(k, arg);
 			return err_sys(err, errno, "poll");
-		if (keeper_client_dispatch(k, err) < 0 && !*done)
+		}
+		if (keeper_client_dispatch(k, err) < 0 && !is_over(k, done))
 			return -1;
-		if (!*done && p[1].revents && !p[0].revents) {
+		if (is_over(k, done))
+			break;
+		if (p[1].revents && !p[0].revents) {
 			describe_exit(k, &why);
 			return end_connection(k, &why, err);
 		}
+		if (wait_ms(k) == 0) {
+			abandon(k, arg);
+			return set_silent(k, err);
+		}
 	}
 	return 0;
+}
+
+int keeper_client_settle(struct keeper_client *k, struct err *err)
+{
+	return keeper_client_wait(k, NULL, NULL, err);
 }
 
 int keeper_client_call(struct keeper_client *k, const struct keeper_request *req, const int *fds,
@@ -382,7 +485,7 @@ int keeper_client_call(struct keeper_client *k, const struct keeper_request *req
 	struct call c = { .fd = -1 };
 
 	if (keeper_client_send(k, req, fds, nfds, on_reply, &c, err) < 0 ||
-	    wait_for(k, &c.done, err) < 0)
+	    keeper_client_wait(k, &c.done, &c, err) < 0)
 		return -1;
 	if (c.err.code) {
 		*err = c.err;
@@ -399,18 +502,30 @@ int keeper_client_call(struct keeper_client *k, const struct keeper_request *req
 	return 0;
 }
 
-int keeper_client_features(struct keeper_client *k, unsigned *ret, struct err *err)
+int keeper_client_enforcement(struct keeper_client *k, struct enforcement *ret, struct err *err)
 {
 	struct keeper_request req = keeper_client_request(KEEPER_HELLO, NULL);
 	struct keeper_reply reply;
 
-	if (!k->has_features) {
+	if (!k->enforcement.known) {
 		if (keeper_client_call(k, &req, NULL, 0, &reply, NULL, err) < 0)
 			return -1;
-		k->features = reply.features;
-		k->has_features = true;
+		k->enforcement.features = reply.features;
+		snprintf(k->enforcement.disk_problem, sizeof(k->enforcement.disk_problem), "%.*s",
+			 KEEPER_MSG_SIZE - 1, reply.msg);
+		k->enforcement.known = true;
 	}
-	*ret = k->features;
+	*ret = k->enforcement;
+	return 0;
+}
+
+int keeper_client_features(struct keeper_client *k, unsigned *ret, struct err *err)
+{
+	struct enforcement f;
+
+	if (keeper_client_enforcement(k, &f, err) < 0)
+		return -1;
+	*ret = f.features;
 	return 0;
 }
 
@@ -425,6 +540,19 @@ int keeper_client_pool(struct keeper_client *k, struct keeper_pool want,
 		return -1;
 	if (ret)
 		*ret = reply.pool;
+	return 0;
+}
+
+int keeper_client_disk(struct keeper_client *k, uint64_t reserve_bytes, struct keeper_disk *ret,
+		       struct err *err)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_DISK, NULL);
+	struct keeper_reply reply;
+
+	req.disk.reserve_bytes = reserve_bytes;
+	if (keeper_client_call(k, &req, NULL, 0, &reply, NULL, err) < 0)
+		return -1;
+	*ret = reply.disk;
 	return 0;
 }
 
@@ -459,7 +587,7 @@ int keeper_client_list(struct keeper_client *k, keeper_list_fn *fn, void *arg, s
 	struct list l = { .fn = fn, .arg = arg };
 
 	if (keeper_client_send(k, &req, NULL, 0, on_listed, &l, err) < 0 ||
-	    wait_for(k, &l.done, err) < 0)
+	    keeper_client_wait(k, &l.done, &l, err) < 0)
 		return -1;
 	if (l.err.code) {
 		*err = l.err;

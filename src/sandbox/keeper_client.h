@@ -4,12 +4,23 @@
 #ifndef LODGE_SANDBOX_KEEPER_CLIENT_H
 #define LODGE_SANDBOX_KEEPER_CLIENT_H
 
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/auto.h"
+#include "wire/enforcement.h"
 #include "wire/keeper_proto.h"
 
 struct keeper_client;
+
+/* In err.sys of ERR_UNAVAILABLE: the keeper exited, whatever became of the request. The keeper
+ * itself never replies with it. */
+#define KEEPER_FAILED EOWNERDEAD
+/* The same, but it does not answer: it is stopped, or waits for a disk. It may carry out the
+ * request later; nobody sees the reply then. */
+#define KEEPER_SILENT ETIME
 
 /* `reply` is NULL if the keeper is gone (then `err` is set). A reply with a code other than
  * ERR_NONE is passed unchanged. `fd` is -1 or owned by the callee. */
@@ -50,6 +61,22 @@ int keeper_client_send(struct keeper_client *k, const struct keeper_request *req
 int keeper_client_dispatch(struct keeper_client *k, struct err *err);
 
 /* ---- blocking, by poll(2) on the above ------------------------------------------------------ */
+/* Waits until a callback set *done, which is part of *arg, its argument; on failure callbacks with
+ * this argument are not called any more. done NULL: until no request is pending. */
+int keeper_client_wait(struct keeper_client *k, const bool *done, const void *arg, struct err *err);
+/* How long the calls below wait. By default they wait for ever. */
+struct keeper_client_wait {
+	int64_t silence_ms; /* a keeper that owes a reply for this long is silent; 0: never */
+	int64_t until; /* clock_mono_ms(): no call fails because of that before */
+};
+void keeper_client_set_wait(struct keeper_client *k, struct keeper_client_wait wait);
+/* Keeps in *since the clock_mono_ms() since when the keeper owes a reply; 0: it does not. Any
+ * thread may read it. */
+void keeper_client_set_monitor(struct keeper_client *k, atomic_int_least64_t *since);
+/* Waits until the keeper owes nothing: calls that failed with KEEPER_SILENT leave it owing. */
+int keeper_client_settle(struct keeper_client *k, struct err *err);
+/* What is wrong with a keeper that has been silent for this long, and what to do. */
+void keeper_client_describe_silence(int64_t silent_ms, char *ret, size_t size);
 struct keeper_request keeper_client_request(enum keeper_op op, const char *id);
 /* Copies a name into a field of a request. Fails if it does not fit: a truncated name could be that
  * of another sandbox. `what` names the field in the error. */
@@ -62,10 +89,14 @@ int keeper_client_set_layers(char (*fields)[KEEPER_ID_SIZE], uint32_t *ret_n,
  * caller; ret and ret_fd may be NULL. */
 int keeper_client_call(struct keeper_client *k, const struct keeper_request *req, const int *fds,
 		       size_t nfds, struct keeper_reply *ret, int *ret_fd, struct err *err);
-/* The keeper's features (enum keeper_feature), cached after the first call. */
+/* What the keeper enforces, and its features (enum keeper_feature); cached after the first call. */
+int keeper_client_enforcement(struct keeper_client *k, struct enforcement *ret, struct err *err);
 int keeper_client_features(struct keeper_client *k, unsigned *ret, struct err *err);
 int keeper_client_pool(struct keeper_client *k, struct keeper_pool want,
 		       struct keeper_pool_state *ret, struct err *err);
+/* Sets how much of the host's disk stays free (0: the default), and reads its space. */
+int keeper_client_disk(struct keeper_client *k, uint64_t reserve_bytes, struct keeper_disk *ret,
+		       struct err *err);
 /* Calls fn for each sandbox and layer of the keeper; `pid` is 0 unless it is a running sandbox. A
  * result other than 0 ends the calls and is returned. fn must not use `k`. */
 typedef int keeper_list_fn(void *arg, enum keeper_what what, const char *id, pid_t pid);

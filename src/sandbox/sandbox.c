@@ -155,18 +155,6 @@ int sandbox_attach(struct keeper_client *k, const char *id, struct sandbox **ret
 	return connect_sandbox(k, id, &reply, fd, ret, err);
 }
 
-int sandbox_connect(struct keeper_client *k, const char *id, struct sandbox **ret, struct err *err)
-{
-	auto_call(sandbox_free) struct sandbox *sb = NULL;
-	uint64_t start = clock_mono_us();
-
-	if (sandbox_attach(k, id, &sb, err) < 0 || agent_hello(sb->agent, NULL, err) < 0)
-		return -1;
-	sb->ready_us = clock_mono_us() - start;
-	*ret = steal_ptr(&sb);
-	return 0;
-}
-
 int sandbox_destroy(struct sandbox *sb, struct err *err)
 {
 	return call_keeper(sb->keeper, KEEPER_DESTROY, sb->id, NULL, err);
@@ -213,24 +201,6 @@ int sandbox_stats(struct sandbox *sb, struct keeper_stats *ret, struct err *err)
 		return -1;
 	*ret = reply.stats;
 	return 0;
-}
-
-int sandbox_set_limits(struct sandbox *sb, const struct limits *limits, struct err *err)
-{
-	struct keeper_request r = keeper_client_request(KEEPER_LIMITS, sb->id);
-
-	r.limits = *limits;
-	return keeper_client_call(sb->keeper, &r, NULL, 0, NULL, NULL, err);
-}
-
-int sandbox_freeze(struct sandbox *sb, struct err *err)
-{
-	return call_keeper(sb->keeper, KEEPER_FREEZE, sb->id, NULL, err);
-}
-
-int sandbox_thaw(struct sandbox *sb, struct err *err)
-{
-	return call_keeper(sb->keeper, KEEPER_THAW, sb->id, NULL, err);
 }
 
 int sandbox_seal(struct sandbox *sb, const char *name, struct err *err)

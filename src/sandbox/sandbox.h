@@ -45,12 +45,9 @@ struct sandbox_spec sandbox_spec_default(void);
  * failure nothing is left behind and *ret is unchanged. */
 int sandbox_new(struct keeper_client *k, const struct sandbox_spec *spec, struct sandbox **ret,
 		struct err *err);
-/* Connects to a running sandbox, as after a crash of the engine. Each connection numbers its
- * commands above those that existed when it connected; after another connection started commands,
- * agent_hello() updates the number. */
-int sandbox_connect(struct keeper_client *k, const char *id, struct sandbox **ret, struct err *err);
-/* Connects without a request to lodge-init, which may be frozen. Call agent_hello() or
- * agent_number_from() before the first command. */
+/* Connects to a running sandbox, as after a crash of the engine, without a request to lodge-init,
+ * which may be frozen. Call agent_hello() or agent_number_from() before the first command: each
+ * connection numbers its commands above those that existed then. */
 int sandbox_attach(struct keeper_client *k, const char *id, struct sandbox **ret, struct err *err);
 /* Kills every process and removes the files, in every state. The handle must still be freed. */
 int sandbox_destroy(struct sandbox *sb, struct err *err);
@@ -66,9 +63,6 @@ enum keeper_source sandbox_source(const struct sandbox *sb);
 uint64_t sandbox_ready_us(const struct sandbox *sb); /* how long sandbox_new() took */
 
 int sandbox_stats(struct sandbox *sb, struct keeper_stats *ret, struct err *err);
-int sandbox_set_limits(struct sandbox *sb, const struct limits *limits, struct err *err);
-int sandbox_freeze(struct sandbox *sb, struct err *err);
-int sandbox_thaw(struct sandbox *sb, struct err *err);
 /* Stops the sandbox and turns its files into the template `name`. */
 int sandbox_seal(struct sandbox *sb, const char *name, struct err *err);
 

@@ -6,54 +6,23 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/file_io.h"
 #include "base/vec.h"
 #include "engine/internal.h"
 #include "engine/start_progress.h"
 #include "machine/exec_record.h"
 #include "machine/machine.h"
 #include "machine/machine_pump.h"
+#include "service/engine_opts.h"
 #include "service/startup.h"
 #include "service/timers.h"
 #include "session/session.h"
 
-#define MINUTE INT64_C(60000)
-#define HOUR INT64_C(3600000)
-#define TEMPLATE_BYTES (16ull << 30)
-#define DAY INT64_C(86400000)
-#define WEEK INT64_C(604800000)
 enum { MEMORY_GATE_MAX = 8 }; /* fragments in memory at once */
-
-#define LIFETIME_MAX_MS INT64_C(18000000) /* 5 h */
-
-static int64_t value_or(int64_t value, int64_t otherwise)
-{
-	return value ? value : otherwise;
-}
-
-static int64_t at_most(int64_t value, int64_t max)
-{
-	return value < max ? value : max;
-}
-
-static void set_defaults(struct engine_opts *o)
-{
-	o->queue_max = (unsigned)value_or(o->queue_max, 64);
-	o->idle_max_ms = value_or(o->idle_max_ms, DAY);
-	o->lifetime_max_ms = value_or(o->lifetime_max_ms, LIFETIME_MAX_MS);
-	o->idle_ms = at_most(value_or(o->idle_ms, HOUR / 2), o->idle_max_ms);
-	o->lifetime_ms = at_most(value_or(o->lifetime_ms, DAY), o->lifetime_max_ms);
-	o->extend_ms = value_or(o->extend_ms, HOUR / 3);
-	o->probe_ms = value_or(o->probe_ms, MINUTE / 4);
-	o->probe_failures = (unsigned)value_or(o->probe_failures, 3);
-	o->template_ms = value_or(o->template_ms, HOUR / 2);
-	o->template_bytes = o->template_bytes ? o->template_bytes : TEMPLATE_BYTES;
-	o->tombstones_ms = value_or(o->tombstones_ms, WEEK);
-	o->execs_ms = value_or(o->execs_ms, WEEK);
-	o->events_ms = value_or(o->events_ms, WEEK);
-}
 
 /* Timed waits are on the monotonic clock. */
 static void init_cond(pthread_cond_t *c)
@@ -66,6 +35,13 @@ static void init_cond(pthread_cond_t *c)
 	pthread_condattr_destroy(&attr);
 }
 
+static void read_boot_id(char ret[STORE_ID])
+{
+	ssize_t n = file_read_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", ret, STORE_ID);
+
+	ret[n > 0 ? strcspn(ret, "\n") : 0] = '\0';
+}
+
 static struct engine *engine_alloc(const struct engine_opts *opts)
 {
 	struct engine *e = calloc(1, sizeof(*e));
@@ -73,19 +49,21 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 	if (!e)
 		return NULL;
 	e->opts = *opts;
-	set_defaults(&e->opts);
 	e->pump.epoll_fd = e->pump.wake_fd = e->output_dir = -1;
 	e->workers.jobs_tail = &e->workers.jobs;
 	e->epoch_ms = clock_wall_ms();
 	e->boot_ms = clock_boot_ms();
+	read_boot_id(e->boot_id);
 	pthread_mutex_init(&e->mutex, NULL);
 	pthread_mutex_init(&e->workers.mutex, NULL);
 	pthread_mutex_init(&e->store_mutex, NULL);
 	pthread_mutex_init(&e->keeper.mutex, NULL);
+	pthread_mutex_init(&e->keeper.enforcement_mutex, NULL);
 	pthread_mutex_init(&e->progress.mutex, NULL);
 	gate_init(&e->name_locks, &(struct gate_limits){ .per_key = 1 });
 	gate_init(&e->memory_gate, &(struct gate_limits){ .total = MEMORY_GATE_MAX });
 	init_cond(&e->capacity.changed);
+	init_cond(&e->keeper.released);
 	init_cond(&e->timers.wake);
 	init_cond(&e->workers.added);
 	init_cond(&e->workers.done);
@@ -112,8 +90,12 @@ static int open_home(struct engine *e, struct err *err)
 /* The store first: it is what refuses a second engine, before anything is touched. */
 int engine_open_store(const struct engine_opts *opts, struct engine **ret, struct err *err)
 {
-	auto_call(engine_close) struct engine *e = engine_alloc(opts);
+	auto_call(engine_close) struct engine *e = NULL;
+	struct engine_opts resolved = *opts;
 
+	if (engine_opts_resolve(&resolved, err) < 0)
+		return -1;
+	e = engine_alloc(&resolved);
 	if (!e)
 		return err_sys(err, ENOMEM, "engine");
 	startup_report(e, STARTUP_STORE, NULL);

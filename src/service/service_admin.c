@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/service_admin.h"
 
-#include <poll.h>
-#include <stdio.h>
-
-#include "sandbox/keeper_client.h"
 #include "engine/internal.h"
 #include "engine/session_state.h"
 #include "session/session_api.h"
@@ -23,19 +19,6 @@ int engine_last_event(struct engine *e, int64_t *ret, struct err *err)
 	return r;
 }
 
-/* One that is being spoken to answers. */
-static bool keeper_answers(struct engine *e)
-{
-	struct pollfd p = { .fd = -1 };
-
-	if (pthread_mutex_trylock(&e->keeper.mutex) != 0)
-		return true;
-	if (e->keeper.client)
-		p.fd = keeper_client_fd(e->keeper.client);
-	pthread_mutex_unlock(&e->keeper.mutex);
-	return p.fd >= 0 && poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLERR | POLLNVAL));
-}
-
 void engine_health(struct engine *e, struct engine_health *ret)
 {
 	struct engine_health h = { 0 };
@@ -43,14 +26,8 @@ void engine_health(struct engine *e, struct engine_health *ret)
 	int64_t last;
 
 	h.store = engine_last_event(e, &last, &ignored) == 0;
-	h.keeper = keeper_answers(e);
-	pthread_mutex_lock(&e->mutex);
-	if (!h.keeper)
-		snprintf(h.keeper_error, sizeof(h.keeper_error), "%s",
-			 e->keeper.start_failed
-				 ? e->keeper.start_error.msg
-				 : "the keeper exited; the next request starts a new one");
-	pthread_mutex_unlock(&e->mutex);
+	h.keeper = keeper_conn_is_healthy(e, h.keeper_error, sizeof(h.keeper_error));
+	disk_space_get(e, &h.disk);
 	*ret = h;
 }
 
@@ -67,7 +44,7 @@ unsigned engine_hibernate_all(struct engine *e, const char *actor)
 		if (session_list(e, &f, page, &l, &ignored) < 0)
 			return failed + 1;
 		for (size_t i = 0; i < l.count; i++) {
-			struct caller caller = { l.items[i].tenant, actor };
+			struct caller caller = { l.items[i].tenant, actor, .is_admin = true };
 			struct session_ref ref = { .id = l.items[i].id };
 
 			if (session_hibernate(e, &caller, &ref, 0, NULL, &ignored) < 0 &&

@@ -3,6 +3,7 @@
 #ifndef LODGE_SERVICE_SERVICE_ADMIN_H
 #define LODGE_SERVICE_SERVICE_ADMIN_H
 
+#include "engine/disk_space.h"
 #include "engine/engine.h"
 
 const char *engine_home(const struct engine *e);
@@ -10,6 +11,7 @@ const char *engine_home(const struct engine *e);
 struct engine_health {
 	bool store, keeper; /* they answer */
 	char keeper_error[STORE_TEXT]; /* if not */
+	struct disk_space disk;
 };
 /* Starts nothing, and waits for nothing but the store. */
 void engine_health(struct engine *e, struct engine_health *ret);

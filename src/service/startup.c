@@ -11,8 +11,10 @@
 
 #include "base/clock.h"
 #include "base/vec.h"
+#include "engine/disk_space.h"
 #include "engine/internal.h"
 #include "engine/keeper_conn.h"
+#include "engine/keeper_listing.h"
 #include "engine/start_progress.h"
 #include "layers/layers_sync.h"
 #include "project/switch_commit.h"
@@ -66,10 +68,13 @@ static int bound_deadlines(struct session *n, struct err *err)
 		return 0;
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
-	if (s.started_at > now)
+	if (s.started_at > now) {
+		s.expires_at -= s.expires_at ? s.started_at - now : 0;
 		s.started_at = now;
+	}
 	s.last_activity_at = now;
-	session_record_retime(&s, now);
+	s.hibernate_at = 0;
+	session_record_retime(&s, &n->rec, now);
 	return session_update(n, &s, "clock", err);
 }
 
@@ -114,7 +119,12 @@ static int remove_strays(struct engine *e, struct err *err)
 	int r = add_names(e, 0, true, &named, err);
 
 	if (r == 0)
-		r = keeper_conn_list(e, &l, err);
+		r = keeper_listing_read_known(e, &l, err);
+	/* A volume that failed on a full disk is mounted again when there is space. Until then the
+	 * service must run, so that sessions can be deleted. Strays that run end now, files without
+	 * a sandbox are for the next start. */
+	if (r < 0 && (err->sys == EIO || err->sys == EROFS))
+		r = 0;
 	if (named.count > 1)
 		qsort(named.ids, named.count, sizeof(*named.ids), by_name);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
@@ -154,24 +164,35 @@ static int startup_adopt(struct engine *e, struct err *err)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* One that answers: it may have to wait for its predecessor to go. */
+/* One that answers: it may have to wait for its predecessor to go. ERR_CONFLICT: another try would
+ * fail too. */
 static int start_keeper(struct engine *e, struct err *err)
 {
 	struct keeper_client *k;
-	unsigned features;
+	struct enforcement f;
 	int r;
 
 	startup_report(e, STARTUP_KEEPER, NULL);
 	k = keeper_conn_lock(e, err);
 	if (!k)
 		return -1;
-	r = keeper_client_features(k, &features, err);
+	r = keeper_client_enforcement(k, &f, err);
 	keeper_conn_unlock(e);
-	return r;
+	if (r < 0) {
+		err->code = ERR_UNAVAILABLE;
+		return -1;
+	}
+	if (e->opts.require_limits &&
+	    enforcement_check(&f, KEEPER_STORE_DISK, KEEPER_DEMAND_CGROUP | KEEPER_DEMAND_DISK,
+			      err) < 0)
+		return err_ctx(err, "require_limits");
+	return 0;
 }
 
 static int start_once(struct engine *e, enum startup_stage *at, struct err *err)
 {
+	enum keeper_patience was = keeper_conn_set_patience(
+		KEEPER_IMPATIENT); /* its callers try again, or report it */
 	int r;
 
 	*at = STARTUP_KEEPER;
@@ -180,9 +201,11 @@ static int start_once(struct engine *e, enum startup_stage *at, struct err *err)
 		*at = STARTUP_ADOPT;
 		startup_report(e, STARTUP_ADOPT, NULL);
 		r = startup_adopt(e, err);
+		disk_space_poll(e);
 	}
 	if (r == 0 && !e->opts.no_threads)
 		r = timers_start(e, err);
+	(void)keeper_conn_set_patience(was);
 	startup_report(e, r < 0 ? *at : STARTUP_READY, r < 0 ? err : NULL);
 	return r;
 }
@@ -203,10 +226,11 @@ void startup_report(struct engine *e, enum startup_stage stage, const struct err
 			failed ? failed->msg : stages[stage].text, stage, STARTUP_READY);
 }
 
-static void set_result(struct engine *e, bool ready, const struct err *err)
+static void set_result(struct engine *e, bool ready, bool retrying, const struct err *err)
 {
 	pthread_mutex_lock(&e->mutex);
 	e->startup.ready = ready;
+	e->startup.retrying = retrying;
 	e->startup.tries++;
 	e->startup.requested = false;
 	if (!ready)
@@ -220,7 +244,7 @@ int startup_run(struct engine *e, struct err *err)
 	enum startup_stage at;
 	int r = start_once(e, &at, err);
 
-	set_result(e, r == 0, err);
+	set_result(e, r == 0, false, err);
 	return r;
 }
 
@@ -252,6 +276,8 @@ static bool pause_start(struct engine *e, int64_t ms)
 static bool may_pass(enum startup_stage at, unsigned tries, const struct err *err)
 {
 	if (at == STARTUP_KEEPER)
+		return err->code != ERR_CONFLICT;
+	if (err->sys == ENOSPC) /* space returns, sooner or later */
 		return true;
 	return tries < ADOPT_TRIES &&
 	       (err->code == ERR_UNAVAILABLE || err->code == ERR_LIMIT || err->code == ERR_TIMEOUT);
@@ -271,7 +297,7 @@ static void *start_thread(void *arg)
 		adopts += at == STARTUP_ADOPT;
 		wait = r < 0 && may_pass(at, adopts, &err) ? jitter(pause) : 0;
 		pause = pause * 2 < PAUSE_MAX_MS ? pause * 2 : PAUSE_MAX_MS;
-		set_result(e, r == 0, &err);
+		set_result(e, r == 0, wait > 0, &err);
 		e->startup.fn(e->startup.arg, r < 0 ? &err : NULL, wait);
 	} while (wait && pause_start(e, wait));
 	return NULL;
@@ -325,6 +351,15 @@ static int fail_not_ready(struct engine *e, enum err_code code, struct err *err)
 	return -1;
 }
 
+/* With engine.mutex: the next try is made soon. */
+static void request_try(struct engine *e)
+{
+	if (e->startup.requested)
+		return;
+	e->startup.requested = true;
+	pthread_cond_broadcast(&e->startup.changed);
+}
+
 int engine_wait_ready(struct engine *e, int64_t wait_ms, struct err *err)
 {
 	struct timespec ts = clock_deadline(CLOCK_MONOTONIC, wait_ms);
@@ -335,14 +370,15 @@ int engine_wait_ready(struct engine *e, int64_t wait_ms, struct err *err)
 	tries = e->startup.tries;
 	full = e->startup.nwaiting >= e->opts.queue_max;
 	e->startup.nwaiting++;
-	e->startup.requested = true;
-	pthread_cond_broadcast(&e->startup.changed);
-	while (!full && !e->startup.ready && !e->startup.stopping && e->startup.tries == tries)
+	while (!full && !e->startup.ready && !e->startup.stopping &&
+	       (e->startup.tries == tries || e->startup.retrying)) {
+		request_try(e);
 		if (pthread_cond_timedwait(&e->startup.changed, &e->mutex, &ts) == ETIMEDOUT)
 			break;
+	}
 	e->startup.nwaiting--;
 	ready = e->startup.ready;
-	failed = full || e->startup.stopping || e->startup.tries != tries;
+	failed = full || e->startup.stopping || (e->startup.tries != tries && !e->startup.retrying);
 	pthread_mutex_unlock(&e->mutex);
 	return ready ? 0 : fail_not_ready(e, failed ? ERR_UNAVAILABLE : ERR_TIMEOUT, err);
 }

@@ -18,7 +18,8 @@ void startup_stop(struct engine *e);
 int engine_start(struct engine *e, engine_ready_fn *fn, void *arg, struct err *err);
 bool engine_is_ready(struct engine *e);
 /* Waits until it is ready. Errors have sys EINPROGRESS and a message with the stage: ERR_TIMEOUT:
- * not yet; ERR_UNAVAILABLE: the current try failed, or too many callers wait. */
+ * not yet, though it may have failed and be retried; ERR_UNAVAILABLE: it failed for good, or too
+ * many callers wait. */
 int engine_wait_ready(struct engine *e, int64_t wait_ms, struct err *err);
 /* Callers that wait until it is ready. */
 unsigned engine_waiting(struct engine *e);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/test_hook.h"
+#include "base/units.h"
 #include "base/vec.h"
 #include "template/environment.h"
 #include "engine/internal.h"
@@ -19,7 +20,9 @@
 #include "machine/exec_output_file.h"
 #include "machine/exec_record.h"
 #include "machine/machine.h"
+#include "machine/machine_watch.h"
 #include "service/timers.h"
+#include "session/change.h"
 #include "session/destroy.h"
 #include "session/flatten.h"
 #include "session/hibernate.h"
@@ -35,6 +38,7 @@ enum {
 	FAILED_MS = 60 * 1000, /* how long a failed session with a running sandbox stays failed */
 	PRUNE_MS = 10 * 60 * 1000,
 	COLLECT_MS = 30 * 1000,
+	DAY_MS = 24 * 3600 * 1000,
 };
 
 enum timer_result {
@@ -45,18 +49,6 @@ enum timer_result {
 };
 
 /* ---- one session, with its lock -------------------------------------------------------------- */
-
-/* Written without an event: nothing happened. */
-static void set_due(struct session *n, int64_t due)
-{
-	struct err ignored;
-
-	pthread_mutex_lock(&n->engine->mutex);
-	n->rec.due_at = due;
-	n->dirty = true;
-	pthread_mutex_unlock(&n->engine->mutex);
-	(void)session_flush(n, &ignored); /* else again_at alone holds it back */
-}
 
 /* One that does not work must neither keep the others waiting nor be tried all the time. */
 static void postpone(struct session *n, int64_t now)
@@ -70,7 +62,7 @@ static void postpone(struct session *n, int64_t now)
 	    n->rec.expires_at < n->retry_at)
 		n->retry_at = n->rec.expires_at; /* the end of a life is never put off */
 	if (n->loaded)
-		set_due(n, n->retry_at);
+		session_set_due(n, n->retry_at);
 }
 
 static enum timer_result end_session(struct session *n, bool expired)
@@ -83,8 +75,8 @@ static enum timer_result end_session(struct session *n, bool expired)
 	struct err ignored = { 0 };
 
 	if (expired)
-		snprintf(text, sizeof(text), "maximum lifetime of %lld s reached",
-			 (long long)s->max_lifetime_ms / 1000);
+		snprintf(text, sizeof(text), "lifetime of %lld s is over",
+			 (long long)(s->expires_at - s->started_at) / 1000);
 	else
 		snprintf(text, sizeof(text), "idle for %lld s",
 			 (long long)s->idle_timeout_ms / 1000);
@@ -92,6 +84,31 @@ static enum timer_result end_session(struct session *n, bool expired)
 										  &ignored) < 0
 		       ? TIMER_FAILED
 		       : TIMER_CHANGED;
+}
+
+/* Its files were kept as long as delete_after says. */
+static enum timer_result end_retention(struct session *n)
+{
+	char text[STORE_TEXT], kept[SIZE_TEXT];
+	struct session_cause_opts why = { SESSION_CAUSE_RETENTION, text, "lodge" };
+	struct err ignored = { 0 };
+
+	snprintf(text, sizeof(text), "hibernated for %s (delete_after)",
+		 units_format_ms((uint64_t)n->rec.delete_after_ms, kept));
+	return destroy_session(n, &why, &ignored) < 0 ? TIMER_FAILED : TIMER_CHANGED;
+}
+
+/* One without a sandbox whose time has come. */
+static enum timer_result check_resting(struct session *n, int64_t now)
+{
+	int64_t delete_at = session_delete_at(&n->rec);
+
+	if (delete_at && delete_at <= now)
+		return end_retention(n);
+	if (n->rec.on_idle == SESSION_END_DESTROY && session_is_at_rest(&n->rec))
+		return end_session(n, false);
+	session_set_due(n, delete_at);
+	return TIMER_DONE;
 }
 
 /* Of two deadlines that were missed the first one counts. */
@@ -112,7 +129,7 @@ static enum timer_result check_active(struct session *n, int64_t now)
 		return end_session(n, true);
 	}
 	if (!is_idle) { /* it was put off, and used since */
-		set_due(n, session_due_at(&n->rec));
+		session_set_due(n, session_due_at(&n->rec));
 		return TIMER_DONE;
 	}
 	session_touch(n);
@@ -146,12 +163,7 @@ static enum timer_result check_session(struct session *n, int64_t now)
 		return check_active(n, now);
 	if (n->rec.state != state)
 		return TIMER_CHANGED;
-	if (n->rec.due_at && n->rec.due_at <= now) {
-		if (n->rec.on_idle == SESSION_END_DESTROY && session_is_at_rest(&n->rec))
-			return end_session(n, false);
-		set_due(n, 0);
-	}
-	return TIMER_DONE;
+	return n->rec.due_at && n->rec.due_at <= now ? check_resting(n, now) : TIMER_DONE;
 }
 
 /* The store may be older than the session in memory. */
@@ -237,6 +249,44 @@ static int sweep_due(struct engine *e)
 	return changed;
 }
 
+/* ---- sandboxes that do not respond ------------------------------------------------------------
+ */
+
+struct watched {
+	struct watched_machine {
+		struct machine *machine;
+		bool paused;
+		int64_t idle_at, expires_at;
+	} * items;
+	size_t count;
+};
+
+static void add_watched(struct session *n, void *arg)
+{
+	struct watched *l = arg;
+	struct watched_machine *m = n->machine ? vec_push(&l->items, &l->count, SIZE_MAX) : NULL;
+
+	if (m)
+		*m = (struct watched_machine){ machine_ref(n->machine), n->rec.paused,
+					       n->rec.hibernate_at, n->rec.expires_at };
+}
+
+static void watch_machines(struct engine *e)
+{
+	struct watched l = { 0 };
+
+	session_each(e, add_watched, &l);
+	for (size_t i = 0; i < l.count; i++) {
+		const struct watched_machine *m = &l.items[i];
+
+		machine_watch(m->machine, m->paused);
+		if (!m->paused)
+			machine_set_deadlines(m->machine, m->idle_at, m->expires_at);
+		machine_unref(m->machine);
+	}
+	free(l.items);
+}
+
 /* ---- lost sandboxes -------------------------------------------------------------------------- */
 
 struct lost {
@@ -286,6 +336,30 @@ static int sweep_lost(struct engine *e)
 	return changed;
 }
 
+/* ---- limits that the keeper may have changed late ---------------------------------------------
+ */
+
+static void add_unsure(struct session *n, void *arg)
+{
+	if (!n->locked && n->limits_unsure)
+		(void)add_name(arg, n->id); /* else in the next round */
+}
+
+static void sweep_limits(struct engine *e)
+{
+	struct names l = { 0 };
+	struct err ignored;
+
+	session_each(e, add_unsure, &l);
+	for (size_t i = 0; i < l.count; i++) {
+		auto_call(session_unlock) struct session *n = NULL;
+
+		if (session_trylock(e, l.ids[i], &n))
+			(void)session_restore_limits(n, &ignored);
+	}
+	free(l.ids);
+}
+
 /* ---- retention ------------------------------------------------------------------------------- */
 
 static bool is_time(struct engine *e, int64_t *last, int64_t every)
@@ -309,9 +383,11 @@ static void prune(struct engine *e)
 	WITH_STORE(e, st)
 	{
 		(void)store_tombstone_prune(st, now - e->opts.tombstones_ms, &ignored);
+		(void)store_ended_sandbox_prune(st, now - e->opts.tombstones_ms, &ignored);
 		(void)store_event_prune(st, now - e->opts.events_ms, &ignored);
 		(void)store_exec_prune(st, execs, &ignored);
 		(void)store_once_prune(st, execs, &ignored);
+		(void)store_quota_prune(st, now - 2 * (int64_t)DAY_MS, &ignored);
 		(void)store_reserve(st, true);
 	}
 	exec_output_prune(e, execs);
@@ -353,19 +429,41 @@ static void start_collecting(struct engine *e)
 		(void)set_collecting(e, false);
 }
 
+/* When there is space again, the reserve of the store is made anew: destroying may have used it. */
+static void watch_disk(struct engine *e, bool keeper)
+{
+	struct disk_space d;
+
+	(keeper ? disk_space_poll : disk_space_poll_host)(e);
+	disk_space_get(e, &d);
+	if (e->timers.disk_was_full && d.state == DISK_OK) {
+		WITH_STORE(e, st)
+		(void)store_reserve(st, true);
+	}
+	e->timers.disk_was_full = d.state != DISK_OK;
+}
+
 int engine_run_timers(struct engine *e)
 {
-	int changed;
+	/* deadlines do not wait for the keeper */
+	enum keeper_patience was = keeper_conn_set_patience(KEEPER_IMPATIENT);
+	bool keeper = keeper_conn_revive(e);
+	int changed = 0;
 
-	keeper_conn_revive(e);
-	scratch_sweep(e);
-	changed = sweep_lost(e) + sweep_due(e);
+	watch_disk(e, keeper);
+	watch_machines(e);
+	if (keeper) {
+		scratch_sweep(e);
+		sweep_limits(e);
+		changed = sweep_lost(e) + sweep_due(e);
+	}
 	exec_write_ended(e, false);
 	environment_sweep(e);
 	if (is_time(e, &e->timers.pruned_at, PRUNE_MS))
 		prune(e);
 	if (is_time(e, &e->timers.collected_at, COLLECT_MS))
 		start_collecting(e);
+	(void)keeper_conn_set_patience(was);
 	return changed;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/host_memory.h"
 #include "base/test_hook.h"
 #include "base/vec.h"
 #include "machine/machine.h"
@@ -22,6 +23,10 @@ enum {
 	WAIT_MAX_MS = 3600 * 1000,
 	RETRY_MIN_MS = 1000,
 	RETRY_MAX_MS = 30 * 1000,
+	/* By default: most sandboxes use far less than their limit (512 MiB), but not nothing. */
+	BYTES_EACH = 64 << 20,
+	DEFAULT_MIN = 4,
+	DEFAULT_MAX = 4096,
 };
 
 struct capacity_waiter {
@@ -220,7 +225,7 @@ int capacity_acquire(struct engine *e, int64_t wait_ms, struct err *err)
 		wait_ms = wait_ms < 0 ? 0 : WAIT_MAX_MS;
 	w.until = clock_mono_ms() + wait_ms;
 	pthread_mutex_lock(&e->mutex);
-	if (e->opts.max_active && (e->capacity.queue || e->capacity.active >= e->opts.max_active)) {
+	if ((e->capacity.queue || e->capacity.active >= e->opts.max_active)) {
 		if (e->capacity.nwaiting < e->opts.queue_max) {
 			join_queue(e, &w);
 			at = wait_in_queue(e, &w);
@@ -247,6 +252,15 @@ void capacity_release(struct engine *e)
 	MUTEX_GUARD(&e->mutex);
 	e->capacity.active--;
 	pthread_cond_broadcast(&e->capacity.changed);
+}
+
+/* ---- default --------------------------------------------------------------------------------- */
+
+unsigned capacity_default(void)
+{
+	uint64_t n = host_memory_total() / BYTES_EACH;
+
+	return n < DEFAULT_MIN ? DEFAULT_MIN : n > DEFAULT_MAX ? DEFAULT_MAX : (unsigned)n;
 }
 
 /* ---- report ---------------------------------------------------------------------------------- */
@@ -282,7 +296,9 @@ void capacity_get_report(struct engine *e, struct capacity_report *ret)
 		wait = RETRY_MAX_MS;
 	MUTEX_GUARD(&e->mutex);
 	*ret = (struct capacity_report){ .active = e->capacity.active,
-					 .max = e->opts.max_active,
+					 .max = e->opts.max_active == ENGINE_UNLIMITED
+							? 0
+							: e->opts.max_active,
 					 .waiting = e->capacity.nwaiting,
 					 .idle = s.idle,
 					 .retry_after_ms = wait };

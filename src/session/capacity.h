@@ -14,8 +14,12 @@ void capacity_force_acquire(struct engine *e); /* for an adopted sandbox, which 
 void capacity_release(struct engine *e);
 void capacity_release_session(struct session *n); /* if it has any */
 
+/* How many sandboxes may run unless it is set: one for each 64 MiB of memory, 4 to 4096. */
+unsigned capacity_default(void);
+
 struct capacity_report {
-	unsigned active, max, waiting; /* sandboxes, their maximum, callers in the queue */
+	/* sandboxes, their maximum (0: none), callers in the queue */
+	unsigned active, max, waiting;
 	unsigned idle; /* sandboxes that could be hibernated */
 	int64_t retry_after_ms;
 };

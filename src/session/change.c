@@ -5,27 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "machine/machine.h"
 #include "sandbox/template/template_json.h"
 #include "session/session_opts.h"
+#include "session/session_times.h"
 #include "admit/quota.h"
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
 
 int session_extend(struct engine *e, const struct caller *caller, const struct session_ref *ref,
-		   int64_t ms, int64_t if_version, struct store_session *ret, struct err *err)
+		   int64_t ms, int64_t if_version, struct session_extension *how,
+		   struct store_session *ret, struct err *err)
 {
+	struct session_extension done;
 	auto_call(session_unlock) struct session *n = NULL;
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 
-	if (ms < 0)
-		return err_set(err, ERR_INVALID, "ms: must not be negative");
+	if (ms < 0 || ms > SESSION_TIME_MAX_MS)
+		return err_set(err, ERR_INVALID, "ms: must be between 0 and %lld",
+			       (long long)SESSION_TIME_MAX_MS);
 	if (session_lock_reconciled(e, caller, ref, if_version, &n, err) < 0 ||
 	    session_require_active(n, "extend", err) < 0 ||
 	    store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
-	session_record_push(&s, engine_now(e), ms ? ms : e->opts.extend_ms);
+	done.by_ms = session_record_extend(&s, engine_now(e), ms ? ms : e->opts.extend_ms);
+	done.at_maximum = session_is_at_maximum(&s);
 	if (session_update_as(n, &s, "extend", caller->actor, err) < 0)
 		return -1;
+	if (how)
+		*how = done;
 	return session_return_record(n, ret, err);
 }
 
@@ -54,7 +62,30 @@ static int apply_limits(struct session *n, const struct store_session *s, struct
 		return 0;
 	if (spec_limits(n->engine, s, &req.limits, err) < 0)
 		return -1;
-	return keeper_conn_call(n->engine, &req, NULL, err);
+	if (keeper_conn_call(n->engine, &req, NULL, err) < 0)
+		return -1;
+	machine_set_disk_limit(n->machine, req.limits.disk_bytes);
+	return 0;
+}
+
+int session_restore_limits(struct session *n, struct err *err)
+{
+	if (!n->limits_unsure)
+		return 0;
+	if (apply_limits(n, &n->rec, err) < 0)
+		return -1;
+	n->limits_unsure = false;
+	return 0;
+}
+
+/* If the keeper does not answer, the timers do it once it does: requests are carried out in order.
+ */
+static void undo_limits(struct session *n)
+{
+	struct err ignored;
+
+	n->limits_unsure = true;
+	(void)session_restore_limits(n, &ignored);
 }
 
 static int patch_spec(const struct template *limits, struct store_session *s, struct err *err)
@@ -77,38 +108,44 @@ static int patch_spec(const struct template *limits, struct store_session *s, st
 static int patch_limits(struct session *n, const struct template *limits, struct store_session *s,
 			struct err *err)
 {
+	struct enforcement f;
 	struct limits now;
 
-	if (patch_spec(limits, s, err) < 0 || spec_limits(n->engine, s, &now, err) < 0)
+	keeper_conn_enforcement(n->engine, &f);
+	if (enforcement_check(&f, KEEPER_STORE_DISK, limits->demand, err) < 0 ||
+	    patch_spec(limits, s, err) < 0 || spec_limits(n->engine, s, &now, err) < 0)
 		return -1;
 	s->memory_bytes = (int64_t)now.memory_bytes;
 	s->disk_bytes = (int64_t)now.disk_bytes;
 	if ((s->memory_bytes > n->rec.memory_bytes || s->disk_bytes > n->rec.disk_bytes) &&
 	    quota_check(n->engine, s, false, !n->machine, err) < 0)
 		return -1;
-	return apply_limits(n, s, err);
-}
-
-static int64_t bounded(int64_t wanted, int64_t most, int64_t of_policy)
-{
-	return policy_rules_clamp_ms(wanted < most ? wanted : most, of_policy);
+	if (apply_limits(n, s, err) == 0)
+		return 0;
+	undo_limits(n); /* some may have been changed before it failed */
+	return -1;
 }
 
 static int patch_times(struct engine *e, const struct session_patch *p,
-		       const struct policy_rules *rules, struct store_session *s, struct err *err)
+		       const struct policy_rules *rules, struct session_fields *adjusted,
+		       struct store_session *s, struct err *err)
 {
-	const struct store_policy *of = &rules->policy;
-	const int64_t *idle = p->idle_timeout_ms, *life = p->max_lifetime_ms;
+	struct session_times t = { .idle_timeout_ms = p->idle_timeout_ms,
+				   .lifetime_ms = p->lifetime_ms,
+				   .max_lifetime_ms = p->max_lifetime_ms,
+				   .delete_after_ms = p->delete_after_ms };
+	struct store_session was = *s;
 
-	if ((idle && *idle <= 0) || (life && *life <= 0))
-		return err_set(err, ERR_INVALID, "%s: must be positive",
-			       idle && *idle <= 0 ? "idle_timeout_ms" : "max_lifetime_ms");
-	if (idle)
-		s->idle_timeout_ms = bounded(*idle, e->opts.idle_max_ms, of->idle_timeout_ms);
-	if (life)
-		s->max_lifetime_ms = bounded(*life, e->opts.lifetime_max_ms, of->max_lifetime_ms);
-	if (s->state == SESSION_ACTIVE && (idle || life))
-		session_record_retime(s, engine_now(e));
+	if (session_times_apply(e, &rules->policy, &t, NULL, s, err) < 0)
+		return -1;
+	if (s->lifetime_ms > s->max_lifetime_ms) {
+		s->lifetime_ms = s->max_lifetime_ms;
+		session_fields_add(adjusted, SESSION_FIELD_LIFETIME);
+	}
+	if (s->state == SESSION_ACTIVE && (t.idle_timeout_ms || t.lifetime_ms || t.max_lifetime_ms))
+		session_record_retime(s, &was, engine_now(e));
+	else if (t.delete_after_ms && s->state == SESSION_HIBERNATED)
+		s->due_at = session_rest_until(s);
 	return 0;
 }
 
@@ -132,31 +169,33 @@ static int patch_rest(const struct session_patch *p, struct store_session *s, st
 	return 0;
 }
 
-static int patch(struct session *n, const struct session_patch *p, struct store_session *s,
-		 struct err *err)
+static int patch(struct session *n, const struct session_patch *p, struct session_fields *adjusted,
+		 struct store_session *s, struct err *err)
 {
 	auto_fini(policy_rules_fini) struct policy_rules rules;
 
 	if (policy_rules_load(n->engine, s->tenant, s->policy, &rules, err) < 0 ||
 	    policy_rules_check(&rules, p->limits, err) < 0 ||
-	    patch_times(n->engine, p, &rules, s, err) < 0 || patch_rest(p, s, err) < 0)
+	    patch_times(n->engine, p, &rules, adjusted, s, err) < 0 || patch_rest(p, s, err) < 0)
 		return -1;
 	return p->limits ? patch_limits(n, p->limits, s, err) : 0;
 }
 
 int session_change(struct engine *e, const struct caller *caller, const struct session_ref *ref,
-		   const struct session_patch *p, struct store_session *ret, struct err *err)
+		   const struct session_patch *p, struct session_fields *adjusted,
+		   struct store_session *ret, struct err *err)
 {
+	struct session_fields unnamed = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 	auto_fini(store_session_fini) struct store_session s = { 0 };
-	struct err second;
 
 	if (session_lock_reconciled(e, caller, ref, p->if_version, &n, err) < 0 ||
-	    store_session_copy(&n->rec, &s, err) < 0 || patch(n, p, &s, err) < 0)
+	    store_session_copy(&n->rec, &s, err) < 0 ||
+	    patch(n, p, adjusted ? adjusted : &unnamed, &s, err) < 0)
 		return -1;
 	if (session_update_as(n, &s, "change", caller->actor, err) < 0) {
 		if (p->limits) /* what the record does not say is not so */
-			(void)apply_limits(n, &n->rec, &second);
+			undo_limits(n);
 		return -1;
 	}
 	return session_return_record(n, ret, err);

@@ -12,18 +12,27 @@
 #include "session/destroy.h"
 #include "session/session.h"
 
+/* A session must be removable even when it filled the disk. Its processes end first, or they would
+ * go on to take the space that others free. */
 static int write_tombstone(struct session *n, struct store_session *s, struct err *err)
 {
 	struct store_event ev = { .kind = "destroy", .cause = s->cause };
-	int r = -1;
+	int r = STORE_CALL(n->engine, store_session_mark_destroyed, s, &ev, NULL, err);
+	enum store_reserve_use was;
+	struct err ignored;
 
+	if (r == 0 || err->sys != ENOSPC)
+		return r;
+	if (*n->rec.sandbox)
+		(void)keeper_conn_stop(n->engine, n->rec.sandbox, &ignored);
+	was = store_reserve_set(STORE_RESERVE_ALL);
 	WITH_STORE(n->engine, st)
 	{
 		r = store_session_mark_destroyed(st, s, &ev, NULL, err);
-		/* a session must be removable even when it filled the disk */
 		if (r < 0 && err->sys == ENOSPC && store_reserve(st, false))
 			r = store_session_mark_destroyed(st, s, &ev, NULL, err);
 	}
+	(void)store_reserve_set(was);
 	return r;
 }
 
@@ -31,12 +40,30 @@ static int record_destruction(struct session *n, const struct session_cause_opts
 			      struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
+	bool ends = n->rec.runtime == SESSION_RUNTIME_LIVE;
 
 	if (store_session_copy(&n->rec, &s, err) < 0 ||
 	    session_record_move(&s, SESSION_DESTROY, why, engine_now(n->engine), err) < 0 ||
 	    write_tombstone(n, &s, err) < 0)
 		return -1;
+	if (ends)
+		death_count(n, why);
 	return session_reload(n, err);
+}
+
+/* It makes the database smaller. */
+static int remove_records(struct session *n, struct err *err)
+{
+	enum store_reserve_use was = store_reserve_set(STORE_RESERVE_ALL);
+	int r = STORE_CALL(n->engine, store_exec_finish_all, n->id, EXEC_KILLED,
+			   engine_now(n->engine), err);
+
+	if (r == 0) {
+		exec_output_remove(n->engine, n->id);
+		r = STORE_CALL(n->engine, store_session_remove, n->id, err);
+	}
+	(void)store_reserve_set(was);
+	return r < 0 && err->code != ERR_NOT_FOUND ? -1 : 0;
 }
 
 int destroy_finish(struct session *n, struct err *err)
@@ -47,12 +74,7 @@ int destroy_finish(struct session *n, struct err *err)
 		return -1;
 	hook_crash("destroy:ended");
 	session_end_machine(n);
-	if (STORE_CALL(n->engine, store_exec_finish_all, n->id, EXEC_KILLED, engine_now(n->engine),
-		       err) < 0)
-		return -1;
-	exec_output_remove(n->engine, n->id);
-	if (STORE_CALL(n->engine, store_session_remove, n->id, err) < 0 &&
-	    err->code != ERR_NOT_FOUND)
+	if (remove_records(n, err) < 0)
 		return -1;
 	hook_crash("destroy:removed");
 	session_forget(n);
@@ -62,18 +84,29 @@ int destroy_finish(struct session *n, struct err *err)
 int destroy_session(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
 	struct err later;
+	enum keeper_patience was;
 
 	if (n->rec.state != SESSION_DESTROYING && record_destruction(n, why, err) < 0)
 		return -1;
 	hook_crash("destroy:recorded");
 	/* from here on it counts as destroyed; the timers finish what fails now */
+	was = keeper_conn_set_patience(KEEPER_IMPATIENT);
 	(void)destroy_finish(n, &later);
+	(void)keeper_conn_set_patience(was);
 	return 0;
 }
 
 int session_destroy(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		    const struct session_cause_opts *why, struct store_tombstone *ret,
 		    struct err *err)
+{
+	return session_destroy_version(e, caller, ref, 0, why, ret, err);
+}
+
+int session_destroy_version(struct engine *e, const struct caller *caller,
+			    const struct session_ref *ref, int64_t if_version,
+			    const struct session_cause_opts *why, struct store_tombstone *ret,
+			    struct err *err)
 {
 	static const struct session_cause_opts asked = { .cause = SESSION_CAUSE_REQUESTED };
 	struct session_cause_opts cause = why ? *why : asked;
@@ -84,11 +117,11 @@ int session_destroy(struct engine *e, const struct caller *caller, const struct 
 		cause.actor = caller->actor;
 	if (session_lock_ref(e, caller, ref, &n, err) < 0) {
 		if (err->sys != ESTALE)
-			return -1;
+			return -1; /* also for a sandbox that was replaced: the session goes on */
 		return ret ? session_tombstone(e, caller, ref, ret, err) : 0;
 	}
 	memcpy(id, n->id, sizeof(id));
-	if (destroy_session(n, &cause, err) < 0)
+	if (session_check_version(n, if_version, err) < 0 || destroy_session(n, &cause, err) < 0)
 		return -1;
 	return ret ? session_tombstone(e, caller, &(struct session_ref){ .id = id }, ret, err) : 0;
 }

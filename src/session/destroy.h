@@ -13,6 +13,12 @@ int session_destroy(struct engine *e, const struct caller *caller, const struct 
 		    const struct session_cause_opts *why, struct store_tombstone *ret,
 		    struct err *err);
 
+/* The same only if the record has this version; ERR_CONFLICT else. 0: any. */
+int session_destroy_version(struct engine *e, const struct caller *caller,
+			    const struct session_ref *ref, int64_t if_version,
+			    const struct session_cause_opts *why, struct store_tombstone *ret,
+			    struct err *err);
+
 /* Destroys all sessions of a user, or of the tenant with user NULL. Goes on after a failure. */
 struct session_cleanup {
 	char (*destroyed)[STORE_ID]; /* owned */

@@ -8,6 +8,7 @@
 
 #include "base/test_hook.h"
 #include "engine/environment_request.h"
+#include "session/ignored.h"
 #include "session/session_opts.h"
 #include "admit/quota.h"
 #include "session/single_flight.h"
@@ -22,6 +23,7 @@ struct enter { /* one call under way */
 	const struct session_opts *opts;
 	const struct policy_rules *rules; /* NULL: for one that is there */
 	char id[STORE_ID]; /* that a new one gets */
+	bool existed; /* the session was there before the call */
 	struct session_enter_result out;
 };
 
@@ -36,15 +38,19 @@ void session_enter_result_fini(struct session_enter_result *r)
 static int check_existing(const struct enter *x, const struct session *n, struct err *err)
 {
 	const struct session_opts *w = x->opts;
+	struct session_ref pinned = { .id = w->pin };
 
 	if (w->must_be_new)
 		return err_set(err, ERR_CONFLICT, "session %s already exists", n->id);
 	if (w->user && *n->rec.user && strcmp(w->user, n->rec.user) != 0)
 		return err_set(err, ERR_CONFLICT, "session %s belongs to another user", n->id);
-	if (w->pin && strcmp(w->pin, n->id) != 0 && strcmp(w->pin, n->rec.sandbox) != 0)
-		return err_set(err, ERR_CONFLICT, "pin: the session is %s with sandbox %s, not %s",
-			       n->id, *n->rec.sandbox ? n->rec.sandbox : "(none)", w->pin);
-	return 0;
+	if (!w->pin || strcmp(w->pin, n->id) == 0 || strcmp(w->pin, n->rec.sandbox) == 0)
+		return 0;
+	err_set(err, ERR_CONFLICT, "pin: the session is %s with sandbox %s, not %s", n->id,
+		*n->rec.sandbox ? n->rec.sandbox : "(none)", w->pin);
+	if (session_ref_is_sandbox(&pinned)) /* one that was replaced is gone */
+		return session_ref_gone(x->e, x->caller, &pinned, err);
+	return -1;
 }
 
 /* All keys of the call lead to the one session afterwards. */
@@ -69,13 +75,15 @@ static int bind_keys(const struct enter *x, struct session *n, struct err *err)
 	return 0;
 }
 
-/* About to expire: its files get a new sandbox now instead of ending under the caller's hands. */
-static int renew_if_due(struct session *n, struct err *err)
+/* About to expire: its files get a new sandbox now instead of ending under the caller's hands,
+ * unless the caller asked for this very sandbox. */
+static int renew_if_due(const struct enter *x, struct session *n, struct err *err)
 {
 	static const struct session_cause_opts expired = { SESSION_CAUSE_EXPIRED,
-							   "maximum lifetime reached", "lodge" };
+							   "its lifetime is over", "lodge" };
 
-	if (n->rec.state != SESSION_ACTIVE || session_is_active(&n->rec, engine_now(n->engine)))
+	if (n->rec.state != SESSION_ACTIVE || session_is_active(&n->rec, engine_now(n->engine)) ||
+	    (x->opts->pin && strcmp(x->opts->pin, n->rec.sandbox) == 0))
 		return 0;
 	return hibernate_session(n, &expired, err);
 }
@@ -96,23 +104,30 @@ static int start_existing(struct enter *x, struct session *n, struct err *err)
 	return 0;
 }
 
-/* A key whose last session lost its files without a request of its user: report the loss. */
-static void report_loss(struct enter *x)
+bool session_key_is_lost(struct engine *e, const struct caller *caller,
+			 const struct store_binding *keys, size_t nkeys, const char *user,
+			 struct store_cause *ret)
 {
 	struct store_tombstone t;
 	struct err ignored;
 	int r = -1;
 
-	x->out.outcome = SESSION_CREATED;
-	for (size_t i = 0; r < 0 && i < x->opts->nkeys; i++)
-		r = STORE_CALL(x->e, store_tombstone_find, x->caller->tenant, &x->opts->keys[i], &t,
-			       &ignored);
+	for (size_t i = 0; r < 0 && i < nkeys; i++)
+		r = STORE_CALL(e, store_tombstone_find, caller->tenant, &keys[i], &t, &ignored);
 	if (r < 0 || strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_REQUESTED)) == 0 ||
-	    (x->opts->user && *t.user && strcmp(x->opts->user, t.user) != 0)) /* another's loss */
-		return;
-	x->out.outcome = SESSION_REPLACED;
-	x->out.state_lost = true;
-	x->out.cause = t.cause;
+	    (user && *t.user && strcmp(user, t.user) != 0)) /* another's loss */
+		return false;
+	*ret = t.cause;
+	return true;
+}
+
+static void report_loss(struct enter *x)
+{
+	const struct session_opts *w = x->opts;
+
+	x->out.state_lost =
+		session_key_is_lost(x->e, x->caller, w->keys, w->nkeys, w->user, &x->out.cause);
+	x->out.outcome = x->out.state_lost ? SESSION_REPLACED : SESSION_CREATED;
 }
 
 /* A caller that repeats its request because the first response was lost has not seen the loss
@@ -131,9 +146,10 @@ static int use_existing(struct enter *x, struct session *n, struct err *err)
 	if (check_existing(x, n, err) < 0 || bind_keys(x, n, err) < 0)
 		return -1;
 	repeat_loss(x, n);
+	x->existed = true;
 	if (x->opts->no_start)
 		return store_session_copy(&n->rec, &x->out.session, err);
-	if (renew_if_due(n, err) < 0)
+	if (renew_if_due(x, n, err) < 0)
 		return -1;
 	if (n->rec.state != SESSION_ACTIVE && start_existing(x, n, err) < 0)
 		return -1;
@@ -170,7 +186,8 @@ static int add_session(struct enter *x, struct store_session *s, struct session 
 	bool awake = !x->opts->no_start;
 
 	/* before another session is evicted for it; resume_new_session() counts it */
-	if (quota_check(x->e, s, true, !awake, err) < 0 ||
+	if (keeper_conn_check_answers(x->e, err) < 0 || disk_space_check(x->e, err) < 0 ||
+	    quota_check(x->e, s, true, !awake, err) < 0 ||
 	    (awake && capacity_acquire(x->e, x->opts->wait_ms, err) < 0))
 		return -1;
 	if (resume_new_session(x->e, s, &ev, &why, !awake, ret, err) < 0) {
@@ -206,7 +223,8 @@ static int create_session(struct enter *x, struct err *err)
 
 	if (x->opts->pin)
 		return err_set(err, ERR_CONFLICT, "pin: no such session: %s", x->opts->pin);
-	if (session_opts_to_record(x->e, x->caller, x->opts, x->rules, x->id, &s, err) < 0)
+	if (session_opts_to_record(x->e, x->caller, x->opts, x->rules, x->id, &x->out.adjusted, &s,
+				   err) < 0)
 		return -1;
 	report_loss(x);
 	memcpy(layer, s.layer, sizeof(layer));
@@ -244,9 +262,11 @@ static int find_existing(struct enter *x, struct session **ret, struct err *err)
 		return 0;
 	if (session_lock_reconciled(x->e, x->caller, &by_id, 0, ret, err) == 0)
 		return 1;
-	/* what the key led to was destroyed: its id never comes back */
-	return err->code != ERR_NOT_FOUND || (x->opts->idempotency_key && err->sys == ESTALE) ? -1
-											      : 0;
+	/* what the key led to was destroyed, or the sandbox ended: its id never comes back */
+	return err->code != ERR_NOT_FOUND || err->sys == SESSION_SANDBOX_ENDED ||
+			       (x->opts->idempotency_key && err->sys == ESTALE)
+		       ? -1
+		       : 0;
 }
 
 static int enter_or_create(struct enter *x, struct err *err)
@@ -331,7 +351,7 @@ static int enter_with_rules(struct enter *x, struct err *err)
 	char user[STORE_USER];
 	int r;
 
-	if (policy_rules_for_opts(x->e, x->caller, &opts, user, &rules, err) < 0)
+	if (session_opts_rules(x->e, x->caller, &opts, user, &rules, err) < 0)
 		return -1;
 	x->opts = &opts;
 	x->rules = &rules;
@@ -367,11 +387,15 @@ int session_enter(struct engine *e, const struct caller *caller, const struct se
 	if (shared && !(name = flight_name(caller, opts)))
 		return err_sys(err, ENOMEM, "session");
 	if (shared && !single_flight_join(e, name, &flight, ret, &r, err)) {
-		if (r == 0)
+		if (r == 0) {
 			e->metrics.entered[ret->outcome]++;
+			ret->ignored = ignored_fields(e, opts, &ret->session);
+		}
 		return r;
 	}
 	r = enter_with_rules(&x, err);
+	if (r == 0 && x.existed)
+		x.out.ignored = ignored_fields(e, opts, &x.out.session);
 	if (shared)
 		single_flight_finish(e, flight, r, &x.out, err);
 	return finish(&x, r, ret);
@@ -380,7 +404,7 @@ int session_enter(struct engine *e, const struct caller *caller, const struct se
 int session_resume(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		   int64_t if_version, struct session_enter_result *ret, struct err *err)
 {
-	struct session_opts opts = { .nkeys = 0 };
+	struct session_opts opts = { .pin = session_ref_is_sandbox(ref) ? ref->id : NULL };
 	struct enter x = { .e = e, .caller = caller, .opts = &opts };
 	auto_fini(name_unlock) struct name_lock slot = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;

@@ -6,6 +6,9 @@
 #include "engine/engine.h"
 #include "engine/session_state.h"
 #include "sandbox/template/template.h"
+#include "session/session_fields.h"
+
+enum { SESSION_KEEP = -1 };
 
 enum session_exceed_action { SESSION_EXCEED_REFUSE, SESSION_EXCEED_REPLACE };
 
@@ -29,8 +32,13 @@ struct session_opts {
 	const char *policy; /* NULL: the template's, else the tenant's "default", if it exists */
 	bool no_policy; /* neither of those: an internal session */
 	const char *project, *fragment; /* names in the record */
-	int64_t idle_timeout_ms, max_lifetime_ms; /* 0: the default; clamped */
+	/* 0: the default. A value beyond its bound is refused, or with `adjust` reduced. */
+	int64_t idle_timeout_ms, lifetime_ms, max_lifetime_ms;
+	int64_t delete_after_ms; /* 0: the default; SESSION_KEEP: never */
+	int64_t default_lifetime_ms; /* of the surface, if none is given; 0: the engine's */
+	bool adjust;
 	enum session_end on_idle, on_expire;
+	bool has_on_idle, has_on_expire; /* requested, not only the default */
 	const char *metadata; /* a JSON object; NULL: none */
 };
 
@@ -40,9 +48,16 @@ struct session_enter_result {
 	enum session_source source;
 	bool state_lost;
 	struct store_cause cause; /* why it had to be resumed or replaced */
+	struct session_fields ignored; /* requested, but the session exists and has another value */
+	struct session_fields adjusted; /* reduced to their bounds */
 	uint64_t ready_us;
 };
 void session_enter_result_fini(struct session_enter_result *r);
+/* Whether the last session of one of these keys lost its files without a request of its user: then
+ * *ret is the cause, and whoever creates the next one reports the loss. user: NULL for any. */
+bool session_key_is_lost(struct engine *e, const struct caller *caller,
+			 const struct store_binding *keys, size_t nkeys, const char *user,
+			 struct store_cause *ret);
 
 int session_enter(struct engine *e, const struct caller *caller, const struct session_opts *opts,
 		  struct session_enter_result *ret, struct err *err);

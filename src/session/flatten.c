@@ -91,8 +91,8 @@ static int start_merge(struct flatten *f)
 		return -1;
 	for (size_t i = 0; i < n; i++)
 		names[i] = ids[i];
-	if (KEEPER_CALL(f->task.engine, &ignored, layer_merge, f->task.layer, names, n, &job,
-			&ignored) < 0)
+	if (KEEPER_CALL_ONCE(f->task.engine, &ignored, layer_merge, f->task.layer, names, n, &job,
+			     &ignored) < 0)
 		return -1; /* the next round tries again */
 	f->task.started = true;
 	return job.state == KEEPER_JOB_DONE ? end_merge(f, job.bytes) : 0;

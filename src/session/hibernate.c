@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hibernates a session: from a sandbox, running or dead, to sealed files. The layer has the id
  * of its sandbox, so that an interrupted seal is found again without a note. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,7 +67,11 @@ static int record_lost_files(struct session *n, struct err *err)
 	s.layer[0] = '\0';
 	if (session_record_move(&s, SESSION_GONE, &why, engine_now(n->engine), err) < 0)
 		return -1;
-	return session_update(n, &s, session_event_name(SESSION_GONE), err);
+	death_record(n, &s, &why);
+	if (session_update(n, &s, session_event_name(SESSION_GONE), err) < 0)
+		return -1;
+	death_count(n, &why);
+	return 0;
 }
 
 /* A power loss may have undone the rename of the layer: then its files are back, with what had
@@ -88,7 +93,7 @@ static int recover_files(struct session *n, struct err *err)
 				  : record_lost_files(n, err);
 }
 
-int hibernate_finish(struct session *n, const struct session_cause_opts *why, struct err *err)
+static int finish(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
 	char sandbox[STORE_ID];
 	bool whole = false;
@@ -117,14 +122,38 @@ int hibernate_finish(struct session *n, const struct session_cause_opts *why, st
 	return 0;
 }
 
+/* Hibernating frees memory, so on a full disk it may use the store's reserve; but only half of it,
+ * because only deleting frees the disk. */
+int hibernate_finish(struct session *n, const struct session_cause_opts *why, struct err *err)
+{
+	enum store_reserve_use was = store_reserve_set(STORE_RESERVE_HALF);
+	int r = finish(n, why, err);
+
+	(void)store_reserve_set(was);
+	return r;
+}
+
+static int record_hibernation(struct session *n, const struct session_cause_opts *why,
+			      struct err *err)
+{
+	enum store_reserve_use was = store_reserve_set(STORE_RESERVE_HALF);
+	int r = session_transition(n, SESSION_EVENT_HIBERNATE, why, NULL, NULL, err);
+
+	(void)store_reserve_set(was);
+	return r;
+}
+
 int hibernate_session(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
 	struct session_cause_opts failed = { SESSION_CAUSE_ERROR, err->msg, "lodge" };
 	struct err second;
 
+	if (keeper_conn_check_answers(n->engine, err) < 0)
+		return -1; /* nothing has changed yet */
 	if (n->machine) /* what is being read or written at this moment may finish */
 		(void)machine_wait_idle(n->machine, QUIET_WAIT_MS);
-	if (session_transition(n, SESSION_EVENT_HIBERNATE, why, NULL, NULL, err) < 0)
+	death_count_commands(n);
+	if (record_hibernation(n, why, err) < 0)
 		return -1;
 	hook_crash("hibernate:recorded");
 	if (hibernate_finish(n, why, err) == 0)
@@ -136,15 +165,16 @@ int hibernate_session(struct session *n, const struct session_cause_opts *why, s
 	return -1;
 }
 
-int hibernate_if_active(struct session *n, const char *actor, struct err *err)
+static int hibernate_if_active(struct session *n, const struct session_cause_opts *why,
+			       struct err *err)
 {
-	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, actor };
-
-	return n->rec.state == SESSION_ACTIVE ? hibernate_session(n, &why, err) : 0;
+	return n->rec.state == SESSION_ACTIVE ? hibernate_session(n, why, err) : 0;
 }
 
-int session_hibernate(struct engine *e, const struct caller *caller, const struct session_ref *ref,
-		      int64_t if_version, struct store_session *ret, struct err *err)
+int session_hibernate_for(struct engine *e, const struct caller *caller,
+			  const struct session_ref *ref, int64_t if_version,
+			  const struct session_cause_opts *why, struct store_session *ret,
+			  struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 
@@ -152,9 +182,17 @@ int session_hibernate(struct engine *e, const struct caller *caller, const struc
 		return -1;
 	if (n->rec.state == SESSION_NONE)
 		return err_set(err, ERR_CONFLICT, "session %s has nothing to keep yet", n->id);
-	if (hibernate_if_active(n, caller->actor, err) < 0)
+	if (hibernate_if_active(n, why, err) < 0)
 		return -1;
 	return session_return_record(n, ret, err);
+}
+
+int session_hibernate(struct engine *e, const struct caller *caller, const struct session_ref *ref,
+		      int64_t if_version, struct store_session *ret, struct err *err)
+{
+	struct session_cause_opts why = session_cause_requested(caller);
+
+	return session_hibernate_for(e, caller, ref, if_version, &why, ret, err);
 }
 
 static int archive(struct engine *e, const struct caller *caller, const struct session_ref *ref,
@@ -162,12 +200,12 @@ static int archive(struct engine *e, const struct caller *caller, const struct s
 		   struct err *err)
 {
 	enum session_state already = ev == SESSION_ARCHIVE ? SESSION_ARCHIVED : SESSION_HIBERNATED;
-	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, caller->actor };
+	struct session_cause_opts why = session_cause_requested(caller);
 	auto_call(session_unlock) struct session *n = NULL;
 
 	if (session_lock_reconciled(e, caller, ref, if_version, &n, err) < 0)
 		return -1;
-	if (ev == SESSION_ARCHIVE && hibernate_if_active(n, caller->actor, err) < 0)
+	if (ev == SESSION_ARCHIVE && hibernate_if_active(n, &why, err) < 0)
 		return -1;
 	if (n->rec.state != already && session_transition(n, ev, &why, NULL, NULL, err) < 0)
 		return -1;

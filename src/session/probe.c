@@ -15,6 +15,7 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/guest_exec_log.h"
+#include "engine/keeper_listing.h"
 #include "machine/machine_pump.h"
 #include "session/probe.h"
 #include "session/reconcile.h"
@@ -177,10 +178,12 @@ static int echo(struct machine *v, int64_t deadline_ms, enum echo_status *ret, s
 
 /* ---- results; all with the session's lock ---------------------------------------------------- */
 
+/* Records of earlier versions have no deadlines. */
 static void restore_timers(struct store_session *s, void *arg)
 {
 	(void)arg;
-	session_record_retime(s, s->last_activity_at);
+	if (!s->hibernate_at && !s->expires_at)
+		session_record_reset(s, s->last_activity_at);
 }
 
 int session_revive(struct session *n, struct err *err)
@@ -222,19 +225,18 @@ static int expire(struct session *n, const struct session_cause_opts *why,
 }
 
 /* The connection ended. What the keeper still has of the sandbox shows how it ended. */
-static int expire_gone(struct session *n, const struct caller *caller,
-		       struct session_probe_result *ret, struct err *err)
+static int expire_gone(struct session *n, struct session_probe_result *ret, struct err *err)
 {
-	struct session_cause_opts why = { SESSION_CAUSE_STOPPED, "its processes exited",
-					  caller->actor };
+	char text[STORE_TEXT];
+	struct session_cause_opts why = reconcile_cause(n, text);
 	struct keeper_listing l;
 
-	if (keeper_conn_list(n->engine, &l, err) < 0)
+	if (why.cause == SESSION_CAUSE_UNAVAILABLE)
+		return expire(n, &why, ret, err);
+	if (keeper_listing_read(n->engine, &l, err) < 0)
 		return -1;
-	if (keeper_listing_sandbox(&l, n->rec.sandbox) == KEEPER_PRESENCE_NONE) {
-		why.cause = SESSION_CAUSE_GONE;
-		why.text = "its sandbox does not exist any more";
-	}
+	if (keeper_listing_sandbox(&l, n->rec.sandbox) != KEEPER_PRESENCE_NONE)
+		why.cause = SESSION_CAUSE_STOPPED;
 	keeper_listing_fini(&l);
 	return expire(n, &why, ret, err);
 }
@@ -274,17 +276,17 @@ static bool should_run(const struct session *n)
 	       (n->rec.state == SESSION_ACTIVE || n->rec.state == SESSION_FAILED);
 }
 
-/* Reconciles unfinished work first. A sandbox that should run but does not respond to a
- * connection counts as silent. */
-static int check_unconnected(struct session *n, const struct caller *caller, int64_t begun,
-			     struct session_probe_result *ret, struct err *err)
+/* Reconciles unfinished work first, which counts how often the sandbox did not respond to a
+ * connection. */
+static int check_unconnected(struct session *n, struct session_probe_result *ret, struct err *err)
 {
 	bool lived = should_run(n);
 
 	if (reconcile_session(n, err) < 0) {
 		if (err->code != ERR_TIMEOUT || !should_run(n))
 			return -1;
-		return record_silent(n, caller, begun, false, ret, err);
+		*ret = unknown_result(n, "the sandbox did not answer in time");
+		return 0;
 	}
 	if (n->machine)
 		return 1;
@@ -293,16 +295,15 @@ static int check_unconnected(struct session *n, const struct caller *caller, int
 }
 
 /* 1: *ret_machine must be probed; 0: *ret is the result. */
-static int check_record(struct session *n, const struct caller *caller, int64_t begun,
-			struct machine **ret_machine, struct session_probe_result *ret,
-			struct err *err)
+static int check_record(struct session *n, struct machine **ret_machine,
+			struct session_probe_result *ret, struct err *err)
 {
-	int r = n->machine ? 1 : check_unconnected(n, caller, begun, ret, err);
+	int r = n->machine ? 1 : check_unconnected(n, ret, err);
 
 	if (r <= 0)
 		return r;
 	if (machine_is_gone(n->machine))
-		return expire_gone(n, caller, ret, err);
+		return expire_gone(n, ret, err);
 	if (n->rec.paused) { /* a frozen sandbox cannot respond, and a probe does not thaw it */
 		*ret = make_result(n, SESSION_PROBE_CONNECTED);
 		ret->cause = (struct store_cause){ .text = "paused" };
@@ -332,7 +333,7 @@ static int record_status(struct session *n, const struct caller *caller, const s
 	case ECHO_OK:
 		return record_ok(n, ret, err);
 	case ECHO_GONE:
-		return expire_gone(n, caller, ret, err);
+		return expire_gone(n, ret, err);
 	case ECHO_SILENT:
 		return record_silent(n, caller, a->begun, a->hasty, ret, err);
 	case ECHO_FAILED:
@@ -356,7 +357,7 @@ int session_probe(struct engine *e, const struct caller *caller, const struct se
 
 	if (session_lock_ref(e, caller, ref, &n, err) < 0)
 		return -1;
-	r = check_record(n, caller, a.begun, &v, ret, err);
+	r = check_record(n, &v, ret, err);
 	if (r <= 0)
 		return r;
 	memcpy(id, n->id, sizeof(id));

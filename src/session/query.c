@@ -6,11 +6,19 @@
 
 #include "session/query.h"
 #include "session/session.h"
+#include "session/session_spec.h"
+#include "wire/enforcement.h"
+
+bool session_ref_is_sandbox(const struct session_ref *ref)
+{
+	return ref->id && strncmp(ref->id, "sbx_", 4) == 0;
+}
 
 int session_ref_not_found(const struct session_ref *ref, struct err *err)
 {
 	if (ref->id)
-		return err_set(err, ERR_NOT_FOUND, "no session %.64s", ref->id);
+		return err_set(err, ERR_NOT_FOUND, "no %s %.64s",
+			       session_ref_is_sandbox(ref) ? "sandbox" : "session", ref->id);
 	return err_set(err, ERR_NOT_FOUND, "no session with %.32s '%.128s'",
 		       ref->kind ? ref->kind : "key", ref->key ? ref->key : "");
 }
@@ -28,17 +36,32 @@ int session_ref_binding(const struct session_ref *ref, struct store_binding *ret
 	return 0;
 }
 
+static int sandbox_gone(struct engine *e, const struct caller *caller,
+			const struct session_ref *ref, struct err *err)
+{
+	struct store_ended_sandbox b = { 0 };
+	struct err none;
+
+	if (session_ended_sandbox(e, caller, ref, &b, &none) < 0)
+		return -1;
+	err_set(err, ERR_NOT_FOUND, "sandbox %s ended (%s)%s%s; use its session %s instead", b.id,
+		session_cause_phrase(b.cause.code), *b.cause.text ? ": " : "", b.cause.text,
+		b.session);
+	err->sys = SESSION_SANDBOX_ENDED;
+	return -1;
+}
+
 /* A destroyed session is reported with its cause as long as its tombstone is kept. */
 int session_ref_gone(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		     struct err *err)
 {
-	struct store_tombstone t;
+	struct store_tombstone t = { 0 };
 	struct err none;
 
 	if (session_tombstone(e, caller, ref, &t, &none) < 0)
-		return -1;
-	err_set(err, ERR_NOT_FOUND, "session %s was destroyed (%s)%s%s", t.session, t.cause.code,
-		*t.cause.text ? ": " : "", t.cause.text);
+		return session_ref_is_sandbox(ref) ? sandbox_gone(e, caller, ref, err) : -1;
+	err_set(err, ERR_NOT_FOUND, "session %s was deleted (%s)%s%s", t.session,
+		session_cause_phrase(t.cause.code), *t.cause.text ? ": " : "", t.cause.text);
 	err->sys = ESTALE;
 	return -1;
 }
@@ -48,17 +71,41 @@ static bool is_id(const char *id)
 	return *id && strlen(id) < STORE_ID;
 }
 
+int session_ended_sandbox(struct engine *e, const struct caller *caller,
+			  const struct session_ref *ref, struct store_ended_sandbox *ret,
+			  struct err *err)
+{
+	struct store_ended_sandbox b = { 0 };
+
+	if (!session_ref_is_sandbox(ref) || !is_id(ref->id))
+		return session_ref_not_found(ref, err);
+	if (STORE_CALL(e, store_ended_sandbox_get, ref->id, &b, err) < 0 &&
+	    err->code != ERR_NOT_FOUND)
+		return -1;
+	if (!*b.id || strcmp(b.tenant, caller->tenant) != 0)
+		return session_ref_not_found(ref, err);
+	*ret = b;
+	return 0;
+}
+
 int session_tombstone(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		      struct store_tombstone *ret, struct err *err)
 {
+	struct store_ended_sandbox b;
 	struct store_tombstone t;
 	struct store_binding by;
+	const char *id = ref->id;
 	int r;
 
 	if (ref->id ? !is_id(ref->id) : session_ref_binding(ref, &by, err) < 0)
 		return session_ref_not_found(ref, err);
-	r = ref->id ? STORE_CALL(e, store_tombstone_get, ref->id, &t, err)
-		    : STORE_CALL(e, store_tombstone_find, caller->tenant, &by, &t, err);
+	if (session_ref_is_sandbox(ref)) {
+		if (session_ended_sandbox(e, caller, ref, &b, err) < 0)
+			return -1;
+		id = b.session;
+	}
+	r = id ? STORE_CALL(e, store_tombstone_get, id, &t, err)
+	       : STORE_CALL(e, store_tombstone_find, caller->tenant, &by, &t, err);
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	if (r < 0 || strcmp(t.tenant, caller->tenant) != 0)
@@ -75,8 +122,11 @@ static int read_record(struct engine *e, const struct caller *caller, const stru
 
 	if (ref->id ? !is_id(ref->id) : session_ref_binding(ref, &by, err) < 0)
 		return session_ref_not_found(ref, err);
-	r = ref->id ? session_read_record(e, ref->id, ret, err)
-		    : STORE_CALL(e, store_session_find, caller->tenant, &by, ret, err);
+	if (session_ref_is_sandbox(ref))
+		r = STORE_CALL(e, store_session_find_sandbox, ref->id, ret, err);
+	else
+		r = ref->id ? session_read_record(e, ref->id, ret, err)
+			    : STORE_CALL(e, store_session_find, caller->tenant, &by, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : r;
 }
 
@@ -99,7 +149,8 @@ int session_get(struct engine *e, const struct caller *caller, const struct sess
 	if (read_record(e, caller, ref, &s, err) < 0)
 		return err->code == ERR_NOT_FOUND ? session_ref_gone(e, caller, ref, err) : -1;
 	refresh_record(e, &s);
-	if (strcmp(s.tenant, caller->tenant) != 0 || s.state == SESSION_DESTROYING) {
+	if (strcmp(s.tenant, caller->tenant) != 0 || s.state == SESSION_DESTROYING ||
+	    (session_ref_is_sandbox(ref) && strcmp(s.sandbox, ref->id) != 0)) {
 		(void)session_ref_not_found(ref, err);
 		return session_ref_gone(e, caller, ref, err);
 	}
@@ -134,10 +185,32 @@ int session_stats(struct engine *e, const struct caller *caller, const struct se
 
 	if (session_get(e, caller, ref, &s, err) < 0)
 		return -1;
-	if (s.runtime == SESSION_RUNTIME_LIVE)
-		return keeper_conn_stats(e, s.sandbox, ret, err);
+	if (s.runtime == SESSION_RUNTIME_LIVE) {
+		if (keeper_conn_stats(e, s.sandbox, ret, err) == 0)
+			return 0;
+		return err->code != ERR_NOT_FOUND
+			       ? -1
+			       : err_set(err, ERR_CONFLICT,
+					 "session %s: its sandbox has just ended", s.id);
+	}
 	return err_set(err, ERR_CONFLICT, "session %s is %s: no sandbox to measure", s.id,
 		       state_machine_name(&session_states, s.state));
+}
+
+int session_disk_limit(struct engine *e, const struct caller *caller, const struct session_ref *ref,
+		       uint64_t *ret, struct err *err)
+{
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	struct enforcement f;
+	struct limits l;
+
+	if (session_get(e, caller, ref, &s, err) < 0)
+		return -1;
+	session_limits(e, &s, &l);
+	keeper_conn_enforcement(e, &f);
+	*ret = f.known && !enforcement_problem(&f, KEEPER_STORE_DISK, "disk_bytes") ? l.disk_bytes
+										    : UINT64_MAX;
+	return 0;
 }
 
 int session_is_durable(struct engine *e, const struct caller *caller, const struct session_ref *ref,

@@ -10,6 +10,7 @@
 #include "sandbox/sandbox.h"
 #include "sandbox/agent_sync.h"
 #include "machine/machine_pump.h"
+#include "machine/machine_watch.h"
 #include "session/capacity.h"
 #include "session/reconcile.h"
 
@@ -63,6 +64,8 @@ static int reconcile_hibernating(struct session *n, struct err *err)
 			why.cause = (enum session_cause)c;
 	snprintf(text, sizeof(text), "%s", n->rec.cause.text);
 	why.text = text;
+	if (!n->death.commands) /* the engine that counted them is gone */
+		death_count_commands(n);
 	return hibernate_finish(n, &why, err);
 }
 
@@ -89,6 +92,7 @@ static int connect_machine(struct session *n, struct err *err)
 		return -1;
 	}
 	session_set_machine(n, v);
+	n->probe_failures = 0;
 	return 0;
 }
 
@@ -124,17 +128,46 @@ static int is_dead(struct session *n, struct err *err)
 	return err->code == ERR_NOT_FOUND ? 1 : -1;
 }
 
+struct session_cause_opts reconcile_cause(struct session *n, char text[STORE_TEXT])
+{
+	struct session_cause_opts gone = { SESSION_CAUSE_GONE, NULL, "" };
+	int64_t seconds;
+
+	n->death = (struct session_death){ 0 };
+	if (n->machine && machine_gave_no_answer(n->machine, &seconds)) {
+		snprintf(text, STORE_TEXT, "it did not respond for %lld s", (long long)seconds);
+		return (struct session_cause_opts){ SESSION_CAUSE_UNAVAILABLE, text, "lodge" };
+	}
+	if (!n->machine && n->probe_failures >= n->engine->opts.probe_failures) {
+		snprintf(text, STORE_TEXT, "it did not answer %u probes in a row",
+			 n->probe_failures);
+		return (struct session_cause_opts){ SESSION_CAUSE_UNAVAILABLE, text, "lodge" };
+	}
+	death_explain(n, &gone);
+	return gone;
+}
+
+/* One that cannot be connected to several times in a row counts as dead, as if it had been probed.
+ */
+static bool count_silence(struct session *n, const struct err *err)
+{
+	return err->code == ERR_TIMEOUT && ++n->probe_failures >= n->engine->opts.probe_failures;
+}
+
 static int reconcile_active(struct session *n, struct err *err)
 {
-	static const struct session_cause_opts gone = { SESSION_CAUSE_GONE, "its sandbox exited",
-							"lodge" };
 	int dead = is_dead(n, err);
+	struct session_cause_opts why;
+	char text[STORE_TEXT];
 
-	if (dead < 0)
+	if (dead < 0 && !count_silence(n, err))
 		return -1;
 	if (n->rec.state == SESSION_FAILED && session_revive(n, err) < 0)
 		return -1;
-	return dead ? hibernate_session(n, &gone, err) : 0;
+	if (!dead)
+		return 0;
+	why = reconcile_cause(n, text);
+	return hibernate_session(n, &why, err);
 }
 
 int reconcile_session(struct session *n, struct err *err)

@@ -12,9 +12,11 @@
 #include "engine/start_progress.h"
 #include "layers/layers.h"
 #include "machine/machine.h"
+#include "machine/machine_watch.h"
 #include "session/capacity.h"
 #include "session/reconcile.h"
 #include "session/resume.h"
+#include "session/usage.h"
 #include "session/user_slot.h"
 
 struct stack {
@@ -71,7 +73,7 @@ static int make_sandbox(struct session *n, const struct stack *stack, struct tem
 	spec.take = stack->take;
 	spec.layers = stack->names;
 	spec.nlayers = stack->count;
-	return KEEPER_CALL(n->engine, err, sandbox_new, &spec, ret, err);
+	return KEEPER_CALL_ONCE(n->engine, err, sandbox_new, &spec, ret, err);
 }
 
 /* Takes over `sb` and what `t` owns, also on failure. */
@@ -89,7 +91,9 @@ static int connect_machine(struct session *n, struct template *t, struct sandbox
 	}
 	n->probe_failures = 0;
 	n->cpu_us = 0;
+	usage_start(n);
 	session_set_machine(n, v);
+	machine_set_deadlines(v, n->rec.hibernate_at, n->rec.expires_at);
 	return 0;
 }
 
@@ -118,6 +122,31 @@ static int start(struct session *n, struct resume_result *ret, struct err *err)
 	return 0;
 }
 
+/* Does not wait for a keeper that fails: what cannot be undone now, the next reconcile finds by the
+ * record. */
+static int undo_at_once(struct session *n)
+{
+	enum keeper_patience was = keeper_conn_set_patience(KEEPER_IMPATIENT);
+	struct err ignored;
+	int r = reconcile_undo_start(n, &ignored);
+
+	(void)keeper_conn_set_patience(was);
+	return r;
+}
+
+/* A keeper that exits meanwhile may have made the sandbox: that is undone, and tried again. */
+static int start_patiently(struct session *n, struct resume_result *ret, struct err *err)
+{
+	struct keeper_retry retry = { .until = clock_mono_ms() + n->engine->opts.keeper_wait_ms };
+
+	while (start(n, ret, err) < 0)
+		do
+			if (!keeper_conn_may_retry(n->engine, &retry, true, err))
+				return -1;
+		while (undo_at_once(n) < 0);
+	return 0;
+}
+
 int resume_restored(struct session *n, struct resume_result *ret, struct err *err)
 {
 	struct session_cause_opts failed = { SESSION_CAUSE_ERROR, err->msg, "lodge" };
@@ -125,7 +154,7 @@ int resume_restored(struct session *n, struct resume_result *ret, struct err *er
 	struct err second;
 
 	progress_report(n->engine, n->id, "running", "sandbox", "starting the sandbox", 1, 2);
-	if (start(n, ret, err) == 0) {
+	if (start_patiently(n, ret, err) == 0) {
 		histogram_add(&n->engine->metrics.started[ret->source], clock_mono_us() - began_us);
 		hook_crash("resume:ready");
 		progress_report(n->engine, n->id, "ready", "ready", "the sandbox is ready", 2, 2);
@@ -136,10 +165,11 @@ int resume_restored(struct session *n, struct resume_result *ret, struct err *er
 		err->code = ERR_CONFLICT;
 	progress_report(n->engine, n->id, "error", "sandbox", err->msg, 1, 2);
 	capacity_release_session(n);
-	/* Also after an error of the keeper: it may have made the sandbox before it died. What
-	 * cannot be undone now, the next reconcile finds by the record. */
-	if (reconcile_undo_start(n, &second) == 0)
+	/* Also after an error of the keeper: it may have made the sandbox before it died. */
+	if (undo_at_once(n) == 0)
 		(void)session_transition(n, SESSION_ERROR, &failed, NULL, NULL, &second);
+	else
+		session_set_due(n, engine_now(n->engine)); /* as soon as the keeper answers */
 	return -1;
 }
 
@@ -197,7 +227,8 @@ int resume_session(struct session *n, const struct session_cause_opts *why, int6
 {
 	enum session_state to;
 
-	if (session_record_next(&n->rec, SESSION_START, &to, err) < 0 || spec_refresh(n, err) < 0)
+	if (session_record_next(&n->rec, SESSION_START, &to, err) < 0 || spec_refresh(n, err) < 0 ||
+	    keeper_conn_check_answers(n->engine, err) < 0)
 		return -1;
 	if (!n->has_capacity && (quota_check(n->engine, &n->rec, false, false, err) < 0 ||
 				 capacity_acquire(n->engine, wait_ms, err) < 0))

@@ -14,6 +14,7 @@
 #include "session/capacity.h"
 #include "session/reconcile.h"
 #include "session/session.h"
+#include "session/usage.h"
 #include "machine/machine.h"
 
 enum {
@@ -73,7 +74,8 @@ static void free_session(struct session *n)
 /* Without a machine or unwritten changes it is only a copy of the store's record. */
 static void unref_session(struct session *n)
 {
-	if (--n->refs == 0 && !n->machine && !n->dirty && !n->has_capacity && !n->probe_failures)
+	if (--n->refs == 0 && !n->machine && !n->dirty && !n->has_capacity && !n->probe_failures &&
+	    !death_is_pending(n))
 		free_session(n);
 }
 
@@ -204,20 +206,34 @@ static int resolve_ref(struct engine *e, const struct caller *caller, const stru
 {
 	struct store_binding by;
 	struct store_session s;
+	int r;
 
-	if (ref->id) {
-		if (strlen(ref->id) >= STORE_ID)
-			return err_set(err, ERR_NOT_FOUND, "no such session");
+	if (ref->id && strlen(ref->id) >= STORE_ID)
+		return err_set(err, ERR_NOT_FOUND, "no such session");
+	if (ref->id && !session_ref_is_sandbox(ref)) {
 		snprintf(ret, STORE_ID, "%s", ref->id);
 		return 0;
 	}
-	if (session_ref_binding(ref, &by, err) < 0)
+	if (!ref->id && session_ref_binding(ref, &by, err) < 0)
 		return -1;
-	if (STORE_CALL(e, store_session_find, caller->tenant, &by, &s, err) < 0)
+	r = ref->id ? STORE_CALL(e, store_session_find_sandbox, ref->id, &s, err)
+		    : STORE_CALL(e, store_session_find, caller->tenant, &by, &s, err);
+	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : -1;
 	snprintf(ret, STORE_ID, "%s", s.id);
+	r = strcmp(s.tenant, caller->tenant); /* another tenant's is as unknown as none */
 	store_session_fini(&s);
-	return 0;
+	return r ? session_ref_not_found(ref, err) : 0;
+}
+
+/* A call for a sandbox must not reach the one that replaced it. */
+static int check_sandbox(const struct session *n, const struct caller *caller,
+			 const struct session_ref *ref, struct err *err)
+{
+	if (!session_ref_is_sandbox(ref) || strcmp(n->rec.sandbox, ref->id) == 0)
+		return 0;
+	(void)session_ref_not_found(ref, err);
+	return session_ref_gone(n->engine, caller, ref, err);
 }
 
 int session_lock_ref(struct engine *e, const struct caller *caller, const struct session_ref *ref,
@@ -234,8 +250,20 @@ int session_lock_ref(struct engine *e, const struct caller *caller, const struct
 		err_set(err, ERR_NOT_FOUND, "session %s is being destroyed", id);
 		return session_ref_gone(e, caller, ref, err);
 	}
+	if (check_sandbox(n, caller, ref, err) < 0) {
+		session_unlock(n);
+		return -1;
+	}
 	*ret = n;
 	return 0;
+}
+
+int session_check_version(const struct session *n, int64_t if_version, struct err *err)
+{
+	if (!if_version || n->rec.version == if_version)
+		return 0;
+	return err_set(err, ERR_CONFLICT, "session %s has version %lld, not %lld", n->id,
+		       (long long)n->rec.version, (long long)if_version);
 }
 
 int session_lock_reconciled(struct engine *e, const struct caller *caller,
@@ -246,10 +274,8 @@ int session_lock_reconciled(struct engine *e, const struct caller *caller,
 
 	if (session_lock_ref(e, caller, ref, &n, err) < 0 || !n)
 		return -1;
-	if (if_version && n->rec.version != if_version)
-		return err_set(err, ERR_CONFLICT, "session %s has version %lld, not %lld", n->id,
-			       (long long)n->rec.version, (long long)if_version);
-	if (reconcile_session(n, err) < 0)
+	if (session_check_version(n, if_version, err) < 0 || reconcile_session(n, err) < 0 ||
+	    check_sandbox(n, caller, ref, err) < 0)
 		return -1;
 	*ret = steal_ptr(&n);
 	return 0;
@@ -325,13 +351,23 @@ int session_transition(struct session *n, enum session_event ev,
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_cause cause = session_cause_record(why, 0);
+	bool ends;
 
 	if (store_session_copy(&n->rec, &s, err) < 0 ||
 	    session_record_move(&s, ev, why, engine_now(n->engine), err) < 0)
 		return -1;
+	ends = n->rec.runtime == SESSION_RUNTIME_LIVE && !*s.sandbox;
+	if (ends)
+		death_record(n, &s, why);
+	if (ev == SESSION_READY)
+		memcpy(s.boot_id, n->engine->boot_id, sizeof(s.boot_id));
 	if (set)
 		set(&s, arg);
-	return write_cause(n, &s, session_event_name(ev), &cause, err);
+	if (write_cause(n, &s, session_event_name(ev), &cause, err) < 0)
+		return -1;
+	if (ends)
+		death_count(n, why);
+	return 0;
 }
 
 int session_create(struct engine *e, struct store_session *s, const struct store_event *ev,
@@ -384,6 +420,17 @@ int session_flush(struct session *n, struct err *err)
 	return 0;
 }
 
+void session_set_due(struct session *n, int64_t due)
+{
+	struct err ignored;
+
+	pthread_mutex_lock(&n->engine->mutex);
+	n->rec.due_at = due;
+	n->dirty = true;
+	pthread_mutex_unlock(&n->engine->mutex);
+	(void)session_flush(n, &ignored); /* else it is written with the next change */
+}
+
 int session_reload(struct session *n, struct err *err)
 {
 	struct store_session s = { 0 };
@@ -401,6 +448,7 @@ void session_forget(struct session *n)
 	memset(&n->rec, 0, sizeof(n->rec));
 	n->loaded = n->dirty = false;
 	n->probe_failures = 0;
+	n->death = (struct session_death){ 0 };
 }
 
 void session_set_machine(struct session *n, struct machine *machine)
@@ -438,6 +486,16 @@ void sessions_flush(struct engine *e)
 	free(l.ids);
 }
 
+void session_with(struct engine *e, const char *id, session_each_fn *fn, void *arg)
+{
+	struct session *n;
+
+	MUTEX_GUARD(&e->mutex);
+	n = find_session(e, id);
+	if (n && n->loaded)
+		fn(n, arg);
+}
+
 struct machine *session_find_machine(struct engine *e, const char *id)
 {
 	struct session *n;
@@ -469,14 +527,18 @@ int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err)
 	return 0;
 }
 
-/* Nothing if the keeper no longer knows it. */
+/* Nothing if the keeper no longer knows it, or fails. */
 void session_charge_cpu(struct session *n)
 {
+	enum keeper_patience was = keeper_conn_set_patience(KEEPER_IMPATIENT);
 	struct keeper_stats used;
 	struct err ignored;
 
-	if (keeper_conn_stats(n->engine, n->rec.sandbox, &used, &ignored) == 0)
+	if (keeper_conn_stats(n->engine, n->rec.sandbox, &used, &ignored) == 0) {
 		quota_charge(n->engine, &n->rec, used.cpu_us);
+		usage_count(n, &used);
+	}
+	(void)keeper_conn_set_patience(was);
 }
 
 void session_end_machine(struct session *n)
@@ -487,6 +549,7 @@ void session_end_machine(struct session *n)
 	machine_close(v);
 	capacity_release_session(n);
 	n->probe_failures = 0;
+	n->limits_unsure = false; /* the next sandbox gets those of the record */
 }
 
 bool session_is_bound(const struct store_session *s, const struct store_binding *key)

@@ -5,6 +5,8 @@
 
 #include "engine/internal.h"
 #include "engine/session_state.h"
+#include "session/death.h"
+#include "session/rows.h"
 #include "session/session_api.h"
 
 struct session {
@@ -22,6 +24,8 @@ struct session {
 	bool relaxed; /* its writes need not be synced yet: another one follows that is; likewise */
 	bool stale; /* a write failed that may be in the store after all; with the session's lock */
 	int64_t stored_due_at; /* due_at in the store while it is dirty */
+	/* The keeper may carry out a change of its limits that failed; with the session's lock. */
+	bool limits_unsure;
 	bool has_capacity; /* it counts among the engine's active ones */
 	/* Whether the files of rec.layer became those of the running sandbox, or are below them. */
 	enum { LAYER_UNKNOWN, LAYER_TAKEN, LAYER_BELOW } layer_use;
@@ -30,6 +34,10 @@ struct session {
 	uint64_t cpu_us; /* of the sandbox when it was last due */
 	int64_t cpu_sampled_at; /* when that was; 0: never */
 	int64_t probe_failed_at; /* clock_mono_ms() of the last failed probe */
+	struct usage_sample sample; /* what its sandbox used; engine.mutex */
+	struct usage_meter meter; /* how much of that is counted; engine.mutex */
+	struct session_death
+		death; /* of the sandbox that is being ended; with the session's lock */
 	int64_t retry_at; /* a timer failed for this session and runs again at this time */
 };
 
@@ -57,6 +65,8 @@ int session_lock(struct engine *e, const char *tenant, const char *id, struct se
 /* The same by id or key; with the cause of the tombstone if it was destroyed. */
 int session_lock_ref(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		     struct session **ret, struct err *err);
+/* ERR_CONFLICT if if_version is neither 0 nor its version. */
+int session_check_version(const struct session *n, int64_t if_version, struct err *err);
 /* The same, reconciled: its state is at rest or active, and true. */
 int session_lock_reconciled(struct engine *e, const struct caller *caller,
 			    const struct session_ref *ref, int64_t if_version, struct session **ret,
@@ -67,6 +77,8 @@ int session_create(struct engine *e, struct store_session *s, const struct store
 /* Pushes the timers; written only when the store lags far enough behind. */
 void session_touch(struct session *n);
 int session_flush(struct session *n, struct err *err); /* writes it if it is dirty */
+/* When the timers check it. Written without an event: nothing happened. */
+void session_set_due(struct session *n, int64_t due);
 /* Reads the record again after a direct write (rebind). */
 int session_reload(struct session *n, struct err *err);
 void session_forget(struct session *n); /* the record is removed */
@@ -81,13 +93,15 @@ void sessions_free(struct engine *e);
 /* Calls fn for every session in memory, with engine.mutex. */
 typedef void session_each_fn(struct session *n, void *arg);
 void session_each(struct engine *e, session_each_fn *fn, void *arg);
+/* Calls fn for this session, with engine.mutex, if it is in memory. */
+void session_with(struct engine *e, const char *id, session_each_fn *fn, void *arg);
 /* Returns a reference to its connected sandbox; NULL: none. Takes no session lock. */
 struct machine *session_find_machine(struct engine *e, const char *id);
 /* Copies the record to *ret, unless ret is NULL. */
 int session_return_record(struct session *n, struct store_session *ret, struct err *err);
 /* What lies below the writable files of its sandbox: "" if nothing does. */
 int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err);
-/* Charges its CPU time to its user, before the sandbox is ended. */
+/* Charges its CPU time to its user, and counts what it used, before the sandbox is ended. */
 void session_charge_cpu(struct session *n);
 /* Closes the machine and releases its capacity. */
 void session_end_machine(struct session *n);

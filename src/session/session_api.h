@@ -13,6 +13,7 @@
 #include "session/pause.h"
 #include "session/probe.h"
 #include "session/query.h"
+#include "session/rows.h"
 #include "session/session_spec.h"
 
 #endif

@@ -2,6 +2,7 @@
 #include "session/session_opts.h"
 #include "layers/layers.h"
 #include "session/reconcile.h"
+#include "session/session_times.h"
 #include "sandbox/template/template_json.h"
 #include "base/array.h"
 #include "layers/snapshot_record.h"
@@ -69,6 +70,19 @@ static int check_limits(struct engine *e, const struct session_opts *w, const ch
 	return limits_check(&spec.limits, "limits.", err);
 }
 
+static int check_times(const struct session_opts *w, struct err *err)
+{
+	enum session_field bad = w->idle_timeout_ms < 0		     ? SESSION_FIELD_IDLE
+				 : w->lifetime_ms < 0		     ? SESSION_FIELD_LIFETIME
+				 : w->max_lifetime_ms < 0	     ? SESSION_FIELD_MAX_LIFETIME
+				 : w->delete_after_ms < SESSION_KEEP ? SESSION_FIELD_DELETE_AFTER
+								     : SESSION_FIELDS;
+
+	return bad == SESSION_FIELDS ? 0
+				     : err_set(err, ERR_INVALID, "%s: must not be negative",
+					       session_field_name(bad));
+}
+
 int session_opts_check(struct engine *e, const struct caller *caller, const struct session_opts *w,
 		       struct err *err)
 {
@@ -95,21 +109,30 @@ int session_opts_check(struct engine *e, const struct caller *caller, const stru
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		if (check_text(texts[i].field, texts[i].text, texts[i].size, err) < 0)
 			return -1;
-	if (w->idle_timeout_ms < 0 || w->max_lifetime_ms < 0)
-		return err_set(err, ERR_INVALID, "%s: must not be negative",
-			       w->idle_timeout_ms < 0 ? "idle_timeout_ms" : "max_lifetime_ms");
-	if (session_metadata_check(w->metadata, err) < 0)
+	if (check_times(w, err) < 0 || session_metadata_check(w->metadata, err) < 0)
 		return -1;
 	return check_limits(e, w, w->template ? w->template : "host", &merged, err);
 }
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
-static int64_t clamp(int64_t wanted, int64_t usual, int64_t max)
+static int set_times(struct engine *e, const struct session_opts *w, const struct store_policy *p,
+		     struct session_fields *adjusted, struct store_session *s, struct err *err)
 {
-	int64_t ms = wanted ? wanted : usual;
+	int64_t keep = w->delete_after_ms == SESSION_KEEP ? 0 : w->delete_after_ms;
+	struct session_times t = {
+		.idle_timeout_ms = w->idle_timeout_ms ? &w->idle_timeout_ms : NULL,
+		.lifetime_ms = w->lifetime_ms ? &w->lifetime_ms : NULL,
+		.max_lifetime_ms = w->max_lifetime_ms ? &w->max_lifetime_ms : NULL,
+		.delete_after_ms = w->delete_after_ms ? &keep : NULL,
+	};
 
-	return ms < max ? ms : max;
+	session_times_default(e, p, w->default_lifetime_ms, s);
+	if (session_times_apply(e, p, &t, w->adjust ? adjusted : NULL, s, err) < 0)
+		return -1;
+	if (s->lifetime_ms > s->max_lifetime_ms) /* a default */
+		s->lifetime_ms = s->max_lifetime_ms;
+	return 0;
 }
 
 static int copy_owned(const struct session_opts *w, struct store_session *s, struct err *err)
@@ -165,6 +188,7 @@ static void set_layer(struct store_session *s, const char *layer)
 	s->state = SESSION_HIBERNATED;
 	s->runtime = SESSION_RUNTIME_RESUMABLE;
 	s->generation = 1;
+	s->hibernated_at = s->created_at;
 }
 
 /* From a snapshot: its files, on the template they were made on, or on one that lies on the same.
@@ -213,10 +237,13 @@ static int set_spec(struct engine *e, const struct caller *caller, const struct 
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 	auto_fini(template_fini) struct template merged;
+	struct enforcement f;
 
 	template_init(&merged);
+	keeper_conn_enforcement(e, &f);
 	if (session_opts_template(e, caller, w, s->template, err) < 0 ||
 	    check_limits(e, w, s->template, &merged, err) < 0 ||
+	    enforcement_check(&f, KEEPER_STORE_DISK, merged.demand, err) < 0 ||
 	    template_cap(&merged, &rules->limits, err) < 0 ||
 	    template_apply(&merged, &spec, err) < 0)
 		return -1;
@@ -229,7 +256,8 @@ static int set_spec(struct engine *e, const struct caller *caller, const struct 
 
 int session_opts_to_record(struct engine *e, const struct caller *caller,
 			   const struct session_opts *w, const struct policy_rules *rules,
-			   const char *id, struct store_session *ret, struct err *err)
+			   const char *id, struct session_fields *adjusted,
+			   struct store_session *ret, struct err *err)
 {
 	struct store_session s = { .state = SESSION_NONE, .created_at = engine_now(e) };
 
@@ -241,13 +269,13 @@ int session_opts_to_record(struct engine *e, const struct caller *caller,
 	snprintf(s.fragment, sizeof(s.fragment), "%s", w->fragment ? w->fragment : "");
 	s.on_idle = (uint8_t)w->on_idle;
 	s.on_expire = (uint8_t)w->on_expire;
-	s.idle_timeout_ms = clamp(w->idle_timeout_ms, e->opts.idle_ms, e->opts.idle_max_ms);
-	s.max_lifetime_ms = clamp(w->max_lifetime_ms, e->opts.lifetime_ms, e->opts.lifetime_max_ms);
-	if (set_spec(e, caller, w, rules, &s, err) < 0 || copy_owned(w, &s, err) < 0) {
+	if (set_times(e, w, &rules->policy, adjusted, &s, err) < 0 ||
+	    set_spec(e, caller, w, rules, &s, err) < 0 || copy_owned(w, &s, err) < 0) {
 		session_opts_release(e, id, s.layer);
 		store_session_fini(&s);
 		return -1;
 	}
+	s.due_at = session_delete_at(&s); /* unless it is started now */
 	*ret = s;
 	return 0;
 }
@@ -297,7 +325,7 @@ static void limit_active(struct session_opts *w, const struct store_policy *p)
 	w->on_exceed = (enum session_exceed_action)p->on_exceed;
 }
 
-static int apply_policy(struct session_opts *w, const struct policy_rules *r, struct err *err)
+static int apply_policy(const struct session_opts *w, const struct policy_rules *r, struct err *err)
 {
 	const struct store_policy *p = &r->policy;
 
@@ -305,8 +333,6 @@ static int apply_policy(struct session_opts *w, const struct policy_rules *r, st
 		return err_set(err, ERR_INVALID,
 			       "user: required, because policy \"%s\" limits sessions per user",
 			       p->name);
-	w->idle_timeout_ms = policy_rules_clamp_ms(w->idle_timeout_ms, p->idle_timeout_ms);
-	w->max_lifetime_ms = policy_rules_clamp_ms(w->max_lifetime_ms, p->max_lifetime_ms);
 	return policy_rules_check(r, w->overrides, err);
 }
 
@@ -322,8 +348,8 @@ static int tenant_policy(struct engine *e, const struct caller *caller, char nam
 	return 0;
 }
 
-int policy_rules_for_opts(struct engine *e, const struct caller *caller, struct session_opts *w,
-			  char user[STORE_USER], struct policy_rules *ret, struct err *err)
+int session_opts_rules(struct engine *e, const struct caller *caller, struct session_opts *w,
+		       char user[STORE_USER], struct policy_rules *ret, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	bool there = find_requested(e, caller, w, &s);

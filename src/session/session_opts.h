@@ -19,13 +19,14 @@ int session_metadata_check(const char *text, struct err *err);
 /* The record of a new session; *ret is for store_session_fini(). */
 int session_opts_to_record(struct engine *e, const struct caller *caller,
 			   const struct session_opts *w, const struct policy_rules *rules,
-			   const char *id, struct store_session *ret, struct err *err);
+			   const char *id, struct session_fields *adjusted,
+			   struct store_session *ret, struct err *err);
 /* What session_opts_to_record() held of its files, once the record names it or never will. */
 void session_opts_release(struct engine *e, const char *id, const char *layer);
 /* What a caller of session_enter() is under: the rules of the session that is there, else those it
  * asks for, else its template's. *w gets what they say of times, number and user. `user` is the
  * memory for that. */
-int policy_rules_for_opts(struct engine *e, const struct caller *caller, struct session_opts *w,
-			  char user[STORE_USER], struct policy_rules *ret, struct err *err);
+int session_opts_rules(struct engine *e, const struct caller *caller, struct session_opts *w,
+		       char user[STORE_USER], struct policy_rules *ret, struct err *err);
 
 #endif

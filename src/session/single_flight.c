@@ -48,13 +48,17 @@ static void unref(struct single_flight *f)
 	free(f);
 }
 
-static int copy_result(const struct session_enter_result *from, struct session_enter_result *ret,
-		       struct err *err)
+static int share_result(const struct session_enter_result *from, struct session_enter_result *ret,
+			struct err *err)
 {
-	struct session_enter_result copy = *from;
+	/* Only the leader created, resumed or replaced it; a loss concerns all of them. */
+	struct session_enter_result copy = { .outcome = SESSION_REUSED,
+					     .state_lost = from->state_lost };
 
 	if (store_session_copy(&from->session, &copy.session, err) < 0)
 		return -1;
+	if (from->state_lost)
+		copy.cause = from->cause;
 	*ret = copy;
 	return 0;
 }
@@ -72,7 +76,7 @@ static int wait_for_leader(struct engine *e, struct single_flight *f, struct gat
 	if (r < 0)
 		*err = f->err;
 	else
-		r = copy_result(&f->result, ret, err);
+		r = share_result(&f->result, ret, err);
 	unref(f);
 	return r;
 }
@@ -121,7 +125,7 @@ void single_flight_finish(struct engine *e, struct single_flight *f, int r,
 	if (r < 0)
 		f->err = *err;
 	else if (f->refs > 1)
-		f->r = copy_result(res, &f->result, &f->err);
+		f->r = share_result(res, &f->result, &f->err);
 	pthread_mutex_unlock(&e->mutex);
 	gate_leave(&f->ticket);
 	MUTEX_GUARD(&e->mutex);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One session_enter() at a time for the same keys; callers that come meanwhile share its result. */
+/* One session_enter() at a time for the same keys; callers that come meanwhile share its result,
+ * as one that they found. */
 #ifndef LODGE_SESSION_SINGLE_FLIGHT_H
 #define LODGE_SESSION_SINGLE_FLIGHT_H
 

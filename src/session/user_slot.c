@@ -10,7 +10,8 @@
 static bool is_requested(const struct session_opts *w, const char *id,
 			 const struct store_session *s)
 {
-	if (strcmp(s->id, id) == 0 || (w->pin && strcmp(w->pin, s->id) == 0))
+	if (strcmp(s->id, id) == 0 ||
+	    (w->pin && (strcmp(w->pin, s->id) == 0 || strcmp(w->pin, s->sandbox) == 0)))
 		return true;
 	for (size_t k = 0; k < w->nkeys; k++)
 		if (session_is_bound(s, &w->keys[k]))

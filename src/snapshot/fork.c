@@ -7,6 +7,7 @@
 #include "base/test_hook.h"
 #include "layers/layers.h"
 #include "admit/quota.h"
+#include "engine/disk_space.h"
 #include "engine/keeper_conn.h"
 #include "machine/machine.h"
 #include "session/hibernate.h"
@@ -89,11 +90,15 @@ static int make_record(const struct session *n, const char *layer, const struct 
 		.created_at = now,
 		.last_activity_at = now,
 		.idle_timeout_ms = from->idle_timeout_ms,
+		.lifetime_ms = from->lifetime_ms,
 		.max_lifetime_ms = from->max_lifetime_ms,
+		.delete_after_ms = from->delete_after_ms,
+		.hibernated_at = now,
 		.memory_bytes = from->memory_bytes,
 		.disk_bytes = from->disk_bytes
 	};
 
+	s.due_at = session_delete_at(&s);
 	memcpy(s.tenant, from->tenant, sizeof(s.tenant));
 	memcpy(s.user, from->user, sizeof(s.user));
 	memcpy(s.template, from->template, sizeof(s.template));
@@ -182,7 +187,7 @@ int session_fork(struct engine *e, const struct caller *caller, const struct ses
 	if (!forks)
 		return err_set(err, ERR_LIMIT, "out of memory for %u sessions", count);
 	if (session_lock_reconciled(e, caller, ref, 0, &n, err) < 0 ||
-	    id_generate("fork:", holder, err) < 0 ||
+	    disk_space_check(e, err) < 0 || id_generate("fork:", holder, err) < 0 ||
 	    hold_source(n, caller, snapshot, holder, layer, err) < 0)
 		return -1;
 	hook_crash("fork:held");
@@ -221,6 +226,7 @@ static int replace_sandbox(struct session *n, const struct session_cause_opts *w
 	if (id_generate("sbx_", t->sandbox, err) < 0)
 		return -1;
 	session_charge_cpu(n);
+	death_count_commands(n);
 	if (session_transition(n, SESSION_ROLLBACK, why, set_target, t, err) < 0)
 		return -1;
 	hook_crash("rollback:moved");

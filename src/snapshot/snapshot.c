@@ -11,8 +11,10 @@
 #include "base/test_hook.h"
 #include "layers/layers.h"
 #include "engine/name_check.h"
+#include "engine/disk_space.h"
 #include "engine/keeper_conn.h"
 #include "layers/layers_sync.h"
+#include "machine/machine_watch.h"
 #include "session/hibernate.h"
 #include "session/resume.h"
 #include "session/session.h"
@@ -32,14 +34,17 @@ static int copy_files(struct session *n, const char *layer, bool *ret_whole, uin
 		      struct err *err)
 {
 	int64_t until = clock_mono_ms() + BUSY_MS;
+	int r;
 
-	while (keeper_conn_snapshot(n->engine, n->rec.sandbox, layer, ret_whole, ret_bytes, err) <
-	       0) {
+	machine_set_frozen(n->machine, true);
+	while ((r = keeper_conn_snapshot(n->engine, n->rec.sandbox, layer, ret_whole, ret_bytes,
+					 err)) < 0) {
 		if (err->sys != EBUSY || clock_mono_ms() > until)
-			return -1;
+			break;
 		usleep(BUSY_US);
 	}
-	return 0;
+	machine_set_frozen(n->machine, false);
+	return r;
 }
 
 int session_copy_layer(struct session *n, struct layer_reservation *l, struct err *err)
@@ -181,7 +186,7 @@ int session_snapshot(struct engine *e, const struct caller *caller, const struct
 	if (opts->name && name_check("name", opts->name, STORE_NAME, err) < 0)
 		return -1;
 	if (session_lock_reconciled(e, caller, ref, 0, &n, err) < 0 ||
-	    check_name(n, opts->name, err) < 0)
+	    check_name(n, opts->name, err) < 0 || disk_space_check(e, err) < 0)
 		return -1;
 	if (n->rec.state != SESSION_ACTIVE)
 		return take_sealed(n, opts, caller->actor, ret, err);

@@ -53,7 +53,7 @@ static int start_export(struct engine *e, const char *job, const char *layer, in
 	for (size_t i = 0; i < n; i++)
 		names[i] = ids[i];
 	for (;;) {
-		r = KEEPER_CALL(e, err, layer_export, job, names, n, fd, err);
+		r = KEEPER_CALL_ONCE(e, err, layer_export, job, names, n, fd, err);
 		if (r == 0 || err->sys != EBUSY || clock_mono_ms() > until)
 			return r;
 		usleep(BUSY_US);

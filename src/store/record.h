@@ -33,6 +33,9 @@ enum { /* maxima of one record */
        STORE_COMMAND_MAX = 1 << 20,
        STORE_FILES_MAX = 10000,
        STORE_PAGE_MAX = 1000, /* records per list call */
+       STORE_ROWS_MAX = 5000, /* rows per call */
+       STORE_USERS_MAX = 10000, /* users per call */
+       STORE_STATES = 64, /* numbers of states are below this */
 };
 
 /* The caller owns a list until its *_list_fini(). `next` is the cursor of the following page, 0
@@ -110,7 +113,7 @@ STORE_RECORD(binding);
 	X(INT, started_at)                                                                         \
 	X(INT, last_activity_at)                                                                   \
 	X(INT, idle_timeout_ms) /* a preference: never cleared */                                  \
-	X(INT, max_lifetime_ms) /* likewise */                                                     \
+	X(INT, max_lifetime_ms) /* likewise: how far a sandbox can be extended */                  \
 	X(INT, hibernate_at)                                                                       \
 	X(INT, expires_at)                                                                         \
 	X(INT, due_at) /* when the sweep must check the session; 0: never */                       \
@@ -119,7 +122,13 @@ STORE_RECORD(binding);
 	X(CAUSE, cause)                                                                            \
 	X(JSON, spec, "spec") /* a JSON object of the engine: limits, environment */               \
 	X(JSON, metadata, "metadata") /* a JSON object of the caller */                            \
-	X(TEXT, policy, STORE_NAME) /* of its tenant */
+	X(TEXT, policy, STORE_NAME) /* of its tenant */                                            \
+	X(BYTE, ended) /* enum session_ended of its last sandbox */                                \
+	X(JSON, last_death, "last death") /* how its last sandbox ended; of the engine */          \
+	X(TEXT, boot_id, STORE_ID) /* of the host when its sandbox started */                      \
+	X(INT, lifetime_ms) /* of a sandbox until its first expiry: a preference */                \
+	X(INT, delete_after_ms) /* once hibernated; 0: never */                                    \
+	X(INT, hibernated_at) /* 0 unless hibernated */
 #define STORE_COLUMNS_session(FIRST, X)                                                            \
 	STORE_COLUMNS_session_fixed(FIRST, X) STORE_COLUMNS_session_state(X, X)
 
@@ -133,6 +142,32 @@ struct store_session {
 int store_session_copy(const struct store_session *s, struct store_session *ret, struct err *err);
 STORE_LIST(session);
 
+/* A session as a row of a table: read by store_session_rows(), which computes the last two. */
+#define STORE_COLUMNS_row(FIRST, X)                                                                \
+	FIRST(SEQ, seq)                                                                            \
+	X(TEXT, id, STORE_ID)                                                                      \
+	X(TEXT, user, STORE_USER)                                                                  \
+	X(TEXT, project, STORE_ID)                                                                 \
+	X(TEXT, template, STORE_ID)                                                                \
+	X(TEXT, sandbox, STORE_ID)                                                                 \
+	X(BYTE, state)                                                                             \
+	X(BYTE, runtime)                                                                           \
+	X(BYTE, on_idle)                                                                           \
+	X(BYTE, on_expire)                                                                         \
+	X(BOOL, paused)                                                                            \
+	X(INT, created_at)                                                                         \
+	X(INT, last_activity_at)                                                                   \
+	X(INT, hibernate_at)                                                                       \
+	X(INT, expires_at)                                                                         \
+	X(INT, due_at)                                                                             \
+	X(INT, memory_bytes)                                                                       \
+	X(INT, disk_bytes)                                                                         \
+	X(CAUSE, cause)                                                                            \
+	X(TEXT, key, STORE_KEY)                                                                    \
+	X(INT, layer_bytes) /* of its sealed files, down to the template */
+STORE_RECORD(row);
+STORE_LIST(row);
+
 /* What remains of a deleted session. */
 #define STORE_COLUMNS_tombstone(FIRST, X)                                                          \
 	FIRST(TEXT, session, STORE_ID)                                                             \
@@ -141,6 +176,14 @@ STORE_LIST(session);
 	X(INT, created_at)                                                                         \
 	X(CAUSE, cause)
 STORE_RECORD(tombstone);
+
+/* What remains of a sandbox; its session may go on with another one. */
+#define STORE_COLUMNS_ended_sandbox(FIRST, X)                                                      \
+	FIRST(TEXT, id, STORE_ID)                                                                  \
+	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, session, STORE_ID)                                                                 \
+	X(CAUSE, cause)
+STORE_RECORD(ended_sandbox);
 
 /* ---- files --------------------------------------------------------------------------------- */
 
@@ -217,7 +260,10 @@ STORE_RECORD(once);
 	X(TEXT, kind, STORE_WORD, "kind of an event")                                              \
 	X(INT, version) /* of the session; set by the store for an event of a change */            \
 	X(CAUSE, cause) /* cause.at is the time of the event */                                    \
-	X(JSON, data, "data of an event") /* a JSON object */
+	X(JSON, data, "data of an event") /* a JSON object */                                      \
+	X(TEXT, key, STORE_KEY) /* of the session; set by the store, as is the user */             \
+	X(TEXT, user, STORE_USER)                                                                  \
+	X(TEXT, exec, STORE_ID)
 STORE_RECORD(event);
 STORE_LIST(event);
 
@@ -272,6 +318,35 @@ STORE_LIST(fragment);
 	STORE_COLUMNS_user_fixed(FIRST, X) STORE_COLUMNS_user_state(X, X)
 STORE_RECORD(user);
 STORE_LIST(user);
+
+/* A user with what it has: read by store_user_rows(). A user without a record but with sessions or
+ * a quota has one too. */
+#define STORE_COLUMNS_user_row(FIRST, X)                                                           \
+	FIRST(TEXT, id, STORE_USER)                                                                \
+	X(TEXT, name, STORE_TEXT)                                                                  \
+	X(TEXT, email, STORE_TEXT)                                                                 \
+	X(INT, sessions)                                                                           \
+	X(INT, active) /* in the states that count as active: these, */                            \
+	X(INT, memory_bytes) /* and the sum of their limits */                                     \
+	X(INT, disk_bytes) /* sum of the limits of all sessions */                                 \
+	X(INT, last_activity_at)                                                                   \
+	X(INT, cpu_ms) /* charged, in all */                                                       \
+	X(INT, cpu_day_ms) /* and since the given hour */                                          \
+	X(INT, layer_bytes) /* of sealed files, those of snapshots included */                     \
+	X(INT, quota_sandboxes)                                                                    \
+	X(INT, quota_memory)                                                                       \
+	X(INT, quota_disk)                                                                         \
+	X(INT, quota_cpu_ms)
+STORE_RECORD(user_row);
+STORE_LIST(user_row);
+
+/* A number of a tenant. */
+#define STORE_COLUMNS_tenant_sum(FIRST, X)                                                         \
+	FIRST(TEXT, tenant, STORE_NAME)                                                            \
+	X(BYTE, state)                                                                             \
+	X(INT, sum)
+STORE_RECORD(tenant_sum);
+STORE_LIST(tenant_sum);
 
 #define STORE_COLUMNS_member(FIRST, X) /* tenant, team and user are unique together */             \
 	FIRST(TEXT, tenant, STORE_NAME, "tenant")                                                  \

@@ -69,6 +69,16 @@ int check_session_filter(const struct store_session_filter *f, struct err *err)
 	return 0;
 }
 
+int check_row_query(const struct store_row_query *q, struct err *err)
+{
+	if (check_session_filter(&q->by, err) < 0 || check_filter("id", q->id, err) < 0 ||
+	    check_filter("text", q->text, err) < 0)
+		return -1;
+	if (q->limit < 1 || q->limit > STORE_ROWS_MAX)
+		return err_set(err, ERR_INVALID, "limit: must be between 1 and %d", STORE_ROWS_MAX);
+	return 0;
+}
+
 int check_snapshot_filter(const struct store_snapshot_filter *f, struct err *err)
 {
 	if (check_text("tenant", f->tenant, err) < 0 ||

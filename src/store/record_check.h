@@ -10,6 +10,7 @@
 int check_record(const struct columns *s, const void *record, struct err *err);
 int check_session(const struct store_session *s, struct err *err);
 int check_session_filter(const struct store_session_filter *f, struct err *err);
+int check_row_query(const struct store_row_query *q, struct err *err);
 int check_snapshot_filter(const struct store_snapshot_filter *f, struct err *err);
 int check_files(const struct store_file *files, size_t n, struct err *err);
 int check_page(struct store_page page, struct err *err);

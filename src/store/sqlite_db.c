@@ -8,6 +8,7 @@
 #include "base/test_hook.h"
 #include "store/record_check.h"
 #include "store/sqlite_open.h"
+#include "store/sqlite_reserve.h"
 
 /* Callers prepend the name of the record. */
 static int fail_constraint(int extended, const char *why, struct err *err)
@@ -23,6 +24,16 @@ static int fail_constraint(int extended, const char *why, struct err *err)
 	}
 }
 
+/* Callers of the API see it, so it has no path. */
+static int fail_full(struct err *err)
+{
+	err_set(err, ERR_LIMIT,
+		"the server's disk is full: the database cannot grow; delete sessions or "
+		"snapshots, or free space on the server");
+	err->sys = ENOSPC;
+	return -1;
+}
+
 int db_fail(struct store *db, int rc, struct err *err)
 {
 	const char *why = db->sql ? sqlite3_errmsg(db->sql) : sqlite3_errstr(rc);
@@ -32,9 +43,7 @@ int db_fail(struct store *db, int rc, struct err *err)
 	case SQLITE_CONSTRAINT:
 		return fail_constraint(extended, why, err);
 	case SQLITE_FULL:
-		err_set(err, ERR_LIMIT, "%s: the disk is full", db->path);
-		err->sys = ENOSPC;
-		return -1;
+		return fail_full(err);
 	case SQLITE_NOMEM:
 		return err_sys(err, ENOMEM, "%s", db->path);
 	case SQLITE_TOOBIG:
@@ -51,6 +60,8 @@ int db_fail(struct store *db, int rc, struct err *err)
 	case SQLITE_IOERR:
 		if (extended == SQLITE_IOERR_NOMEM)
 			return err_sys(err, ENOMEM, "%s", db->path);
+		if (db->sql && sqlite3_system_errno(db->sql) == ENOSPC)
+			return fail_full(err);
 		db->failed = true;
 		return err_set(err, ERR_UNAVAILABLE, "%s: %s (%d)", db->path, why, extended);
 	case SQLITE_CORRUPT:
@@ -425,7 +436,7 @@ int db_get_record(struct store *db, const char *sql, const struct db_value *valu
 
 int db_begin(struct store *db, struct err *err)
 {
-	if (db->failed && sqlite_reopen(db, err) < 0)
+	if ((db->failed && sqlite_reopen(db, err) < 0) || sqlite_reserve_check(db, err) < 0)
 		return -1;
 	return db_run(db, "BEGIN IMMEDIATE", NULL, 0, err) < 0 ? -1 : 0;
 }

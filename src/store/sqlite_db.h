@@ -21,6 +21,11 @@ struct store {
 	bool failed;
 	int64_t retry_at; /* monotonic milliseconds: earliest time of the next attempt */
 	int64_t changes; /* of earlier connections that failed */
+	struct {
+		int64_t page_bytes;
+		int64_t frames; /* in use */
+		int64_t bytes; /* of the file; at least */
+	} log; /* of sqlite_reserve.c: the write-ahead log */
 	const char *const *schema;
 	size_t nstatements;
 	struct {

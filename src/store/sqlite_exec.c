@@ -38,6 +38,12 @@ int store_exec_finish_all(struct store *st, const char *session, uint8_t state, 
 		DB_VALUES(db_text(session), db_int(state), db_int(at)), err);
 }
 
+int store_exec_count_running(struct store *st, const char *session, int64_t *ret, struct err *err)
+{
+	return db_number(st, "SELECT count(*) FROM exec WHERE session = ?1 AND state = 0",
+			 DB_VALUES(db_text(session)), ret, err);
+}
+
 int store_exec_list(struct store *st, const char *session, struct store_page page,
 		    struct store_exec_list *ret, struct err *err)
 {

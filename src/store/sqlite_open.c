@@ -14,8 +14,9 @@
 #include "base/file_io.h"
 #include "store/schema.h"
 #include "store/sqlite_migrate.h"
+#include "store/sqlite_reserve.h"
 
-enum { OPEN_WAIT_MS = 3000, REOPEN_MS = 1000, RESERVE_BYTES = 1 << 20 };
+enum { OPEN_WAIT_MS = 3000, REOPEN_MS = 1000 };
 
 /* These settings do not change the file: it is written only once it is known to be an intact lodge
  * database. In this locking mode SQLite keeps the index of the write-ahead log in its own memory:
@@ -41,27 +42,6 @@ void store_relax(struct store *st, bool on)
 	 * opened again. */
 	if (st->sql && sqlite3_exec(st->sql, how[on], NULL, NULL, NULL) != SQLITE_OK && !on)
 		st->failed = true;
-}
-
-static bool make_reserve(const char *path)
-{
-	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-	if (fd < 0)
-		return errno == EEXIST;
-	if (posix_fallocate(fd, 0, RESERVE_BYTES) == 0)
-		return true;
-	(void)unlink(path);
-	return false;
-}
-
-bool store_reserve(struct store *st, bool keep)
-{
-	auto_call(sqlite3_free) char *path = sqlite3_mprintf("%s-reserve", st->path);
-
-	if (!path)
-		return false;
-	return keep ? make_reserve(path) : unlink(path) == 0;
 }
 
 /* ---- the owner ----------------------------------------------------------------------------- */
@@ -93,8 +73,13 @@ static int fail_in_use(const char *path, int fd, struct err *err)
 	pid = strtol(text, &socket, 10);
 	if (pid <= 0 || *socket != ' ') /* The owner has not written its pid yet. */
 		return err_set(err, ERR_CONFLICT, "%s is in use by another process", path);
-	return err_set(err, ERR_CONFLICT, "%s is in use by process %ld (%s)", path, pid,
-		       socket + 1);
+	return err_set(err, ERR_CONFLICT,
+		       "%s is in use by process %ld (%s); %s, or set LODGE_DATA to "
+		       "another directory",
+		       path, pid, socket + 1,
+		       strcmp(socket + 1, "liblodge") == 0
+			       ? "end that program, let both use one lodged"
+			       : "connect to it there");
 }
 
 /* An owner killed during fork and exec leaves the lock to its child for a moment. */
@@ -251,7 +236,9 @@ static int prepare_file(struct store *db, struct err *err)
 	    sqlite_identify(db, db->schema, &version, err) < 0 || check_integrity(db, err) < 0 ||
 	    enable_wal(db, err) < 0 || db_exec(db, settings_after_check, err) < 0)
 		return -1;
-	return sqlite_migrate(db, db->schema, version, err);
+	if (sqlite_migrate(db, db->schema, version, err) < 0)
+		return -1;
+	return sqlite_reserve_start(db, err);
 }
 
 static int connect_db(struct store *db, struct err *err)

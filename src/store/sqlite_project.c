@@ -35,10 +35,25 @@ int store_project_list(struct store *st, const char *tenant, const char *user,
 			   page, ret, err);
 }
 
+static int remove_project(struct store *db, const char *tenant, const char *id, struct err *err)
+{
+	int changed = db_run(db, "DELETE FROM project WHERE tenant = ?1 AND id = ?2",
+			     DB_VALUES(db_text(tenant), db_text(id)), err);
+
+	if (changed == 0)
+		return err_set(err, ERR_NOT_FOUND, "project %s does not exist", id);
+	return changed < 0 ? -1
+			   : db_run(db,
+				    "UPDATE user SET project = NULL, fragment = NULL "
+				    "WHERE tenant = ?1 AND project = ?2",
+				    DB_VALUES(db_text(tenant), db_text(id)), err);
+}
+
 int store_project_remove(struct store *st, const char *tenant, const char *id, struct err *err)
 {
-	return db_change(st, "DELETE FROM project WHERE tenant = ?1 AND id = ?2",
-			 DB_VALUES(db_text(tenant), db_text(id)), "project", id, err);
+	if (db_begin(st, err) < 0)
+		return -1;
+	return db_end(st, remove_project(st, tenant, id, err), err);
 }
 
 /* ---- fragments ----------------------------------------------------------------------------- */

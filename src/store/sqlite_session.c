@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "store/record_check.h"
+#include "store/sqlite_sandbox.h"
 #include "store/sqlite_user.h"
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -53,6 +54,13 @@ int store_session_find(struct store *st, const char *tenant, const struct store_
 					  " WHERE tenant = ?1 AND kind = ?2 AND key = ?3)"),
 			   DB_VALUES(db_text(tenant), db_text(by->kind), db_text(by->key)),
 			   "session of", by->key, ret, err);
+}
+
+int store_session_find_sandbox(struct store *st, const char *sandbox, struct store_session *ret,
+			       struct err *err)
+{
+	return get_session(st, COLUMNS_SELECT(session, "WHERE sandbox = ?1"),
+			   DB_VALUES(db_text(sandbox)), "session of sandbox", sandbox, ret, err);
 }
 
 static int get_sessions(struct store *db, const char *sql, const struct db_value *values, size_t n,
@@ -140,6 +148,16 @@ int store_session_find_deep(struct store *st, uint64_t states, unsigned depth, u
 
 /* ---- writing, inside a transaction --------------------------------------------------------- */
 
+/* The bindings of a record are sorted: this is the one that callers see. */
+static void copy_key(const struct store_session *s, char ret[STORE_KEY])
+{
+	for (size_t i = 0; i < s->nbindings; i++)
+		if (strcmp(s->bindings[i].kind, "key") == 0) {
+			memcpy(ret, s->bindings[i].key, STORE_KEY);
+			return;
+		}
+}
+
 static int add_event(struct store *db, const struct store_session *s, const struct store_event *ev,
 		     struct err *err)
 {
@@ -150,6 +168,8 @@ static int add_event(struct store *db, const struct store_session *s, const stru
 	e = *ev; /* shares ev->data, which the caller owns */
 	memcpy(e.tenant, s->tenant, sizeof(e.tenant));
 	memcpy(e.session, s->id, sizeof(e.session));
+	memcpy(e.user, s->user, sizeof(e.user));
+	copy_key(s, e.key);
 	e.version = s->version;
 	return db_run_record(db, COLUMNS_INSERT(event), &columns_event, &e, err);
 }
@@ -272,7 +292,9 @@ static int write_session(struct store *st, struct store_session *s, const struct
 
 	if (begin_change(st, s, ev, err) < 0)
 		return -1;
-	written = update_record(st, s, ev, err);
+	written = sqlite_sandbox_note_end(st, s, destroyed, err);
+	if (written >= 0)
+		written = update_record(st, s, ev, err);
 	if (written > 0 && destroyed && insert_tombstone(st, s, err) < 0)
 		written = -1;
 	if (db_end(st, written, err) < 0) {

@@ -39,6 +39,14 @@ struct store_snapshot_filter { /* NULL: any; a tenant is required */
 	const char *user; /* owner of the session, while the store has its record or tombstone */
 };
 
+struct store_event_filter { /* NULL or 0: any */
+	const char *tenant, *session, *user;
+	const char *kinds; /* names with commas between them */
+	int64_t after, before; /* exclusive bounds of the id */
+	bool of_sessions; /* only events that belong to a session */
+	bool newest_first;
+};
+
 /* ---- sessions -------------------------------------------------------------------------------- */
 
 /* A change appends its event (if not NULL) in the same transaction. The store sets the tenant,
@@ -50,6 +58,9 @@ int store_session_create(struct store *st, struct store_session *s, const struct
 int store_session_get(struct store *st, const char *id, struct store_session *ret, struct err *err);
 int store_session_find(struct store *st, const char *tenant, const struct store_binding *by,
 		       struct store_session *ret, struct err *err);
+/* The session whose sandbox this is now. */
+int store_session_find_sandbox(struct store *st, const char *sandbox, struct store_session *ret,
+			       struct err *err);
 /* Writes all but tenant, user, created_at and bindings if s->version is the current version, and
  * raises it. Otherwise CONFLICT, and *ret_now (if not NULL) gets the current record. */
 int store_session_update(struct store *st, struct store_session *s, const struct store_event *ev,
@@ -76,6 +87,21 @@ int store_session_list(struct store *st, const struct store_session_filter *f,
 		       struct store_page page, struct store_session_list *ret, struct err *err);
 int store_session_count(struct store *st, const struct store_session_filter *f, int64_t *ret,
 			struct err *err);
+/* Sessions as rows of a table, `offset` of them left out. ORDER_LIVE puts those with a sandbox
+ * first. */
+struct store_row_query {
+	struct store_session_filter by;
+	const char *id; /* only this session; NULL: any */
+	const char *text; /* part of the id, key, user, project or template; NULL: any */
+	enum { STORE_ORDER_CREATED, STORE_ORDER_ACTIVE, STORE_ORDER_LIVE } order;
+	bool descending;
+	unsigned offset, limit; /* limit: 1..STORE_ROWS_MAX */
+};
+int store_session_rows(struct store *st, const struct store_row_query *q,
+		       struct store_row_list *ret, struct err *err);
+/* How many match, by state; the filter's own states are ignored. */
+int store_session_count_states(struct store *st, const struct store_row_query *q,
+			       int64_t ret[static STORE_STATES], struct err *err);
 /* Lists sessions with 0 < due_at <= now, the longest due first. There is no next page: processed
  * sessions are no longer due. */
 int store_session_find_due(struct store *st, int64_t now, unsigned limit,
@@ -93,6 +119,11 @@ int store_tombstone_get(struct store *st, const char *session, struct store_tomb
 int store_tombstone_find(struct store *st, const char *tenant, const struct store_binding *by,
 			 struct store_tombstone *ret, struct err *err);
 int store_tombstone_prune(struct store *st, int64_t before, struct err *err);
+/* store_session_update() and store_session_mark_destroyed() record the sandbox that a session loses
+ * with s->cause; the newest 64 of each session are kept. */
+int store_ended_sandbox_get(struct store *st, const char *id, struct store_ended_sandbox *ret,
+			    struct err *err);
+int store_ended_sandbox_prune(struct store *st, int64_t before, struct err *err);
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
@@ -142,6 +173,7 @@ int store_exec_finish(struct store *st, const struct store_exec *e, struct err *
 /* Sets the state of all running execs of a session whose sandbox has ended. */
 int store_exec_finish_all(struct store *st, const char *session, uint8_t state, int64_t at,
 			  struct err *err);
+int store_exec_count_running(struct store *st, const char *session, int64_t *ret, struct err *err);
 int store_exec_get(struct store *st, const char *id, struct store_exec *ret, struct err *err);
 int store_exec_list(struct store *st, const char *session, struct store_page page,
 		    struct store_exec_list *ret, struct err *err);
@@ -160,8 +192,12 @@ int store_once_prune(struct store *st, int64_t before, struct err *err);
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Appends an event that belongs to no change of a session. Sets e->id. */
+/* Appends an event that belongs to no change of a session's record. Sets e->id. */
 int store_event_append(struct store *st, struct store_event *e, struct err *err);
+/* In the order of their ids. `next` continues the list: as `after`, or as `before` if the newest
+ * come first. */
+int store_event_list(struct store *st, const struct store_event_filter *f, unsigned limit,
+		     struct store_event_list *ret, struct err *err);
 /* Lists events after this id, in order; NULL: of all tenants or sessions. */
 int store_event_since(struct store *st, int64_t id, const char *tenant, const char *session,
 		      unsigned limit, struct store_event_list *ret, struct err *err);
@@ -178,7 +214,7 @@ int store_project_get(struct store *st, const char *tenant, const char *id,
 /* Lists projects that the user owns or shares through a team, oldest first; NULL: all. */
 int store_project_list(struct store *st, const char *tenant, const char *user,
 		       struct store_page page, struct store_project_list *ret, struct err *err);
-/* Deletes a project and its fragments. */
+/* Deletes a project and its fragments; it is no longer the current project of any user. */
 int store_project_remove(struct store *st, const char *tenant, const char *id, struct err *err);
 
 /* ---- fragments ------------------------------------------------------------------------------- */
@@ -205,6 +241,19 @@ int store_user_get(struct store *st, const char *tenant, const char *id, struct 
 		   struct err *err);
 int store_user_list(struct store *st, const char *tenant, struct store_page page,
 		    struct store_user_list *ret, struct err *err);
+
+struct store_user_query {
+	const char *tenant;
+	const char *id; /* only this user; NULL: any */
+	const char *text; /* part of the id, name or email; NULL: any */
+	uint64_t states; /* bits of the states that count as active */
+	uint64_t live; /* of those whose files are in a sandbox, not in a layer */
+	int64_t since; /* of cpu_day_ms */
+};
+/* Up to STORE_USERS_MAX: first those with an active session, then those used last. `ret_total` is
+ * how many there are. */
+int store_user_rows(struct store *st, const struct store_user_query *q,
+		    struct store_user_row_list *ret, int64_t *ret_total, struct err *err);
 
 /* ---- teams ----------------------------------------------------------------------------------- */
 
@@ -249,13 +298,21 @@ int store_quota_set(struct store *st, const struct store_quota *q, struct err *e
 /* NOT_FOUND if no quota is set. */
 int store_quota_get(struct store *st, const char *tenant, const char *user, struct store_quota *ret,
 		    struct err *err);
-/* Adds CPU time to the usage. */
+/* Adds CPU time to the usage, in total and of the hour of `at`. */
 int store_quota_charge(struct store *st, const char *tenant, const char *user, int64_t cpu_ms,
-		       struct err *err);
+		       int64_t at, struct err *err);
+/* Deletes what was charged in hours before that of `before`; the totals stay. */
+int store_quota_prune(struct store *st, int64_t before, struct err *err);
 /* Current usage. NULL: of all tenants or users. `states`: bits of the states that count as active.
  */
 int store_quota_usage(struct store *st, const char *tenant, const char *user, uint64_t states,
 		      struct store_usage *ret, struct err *err);
+/* How many sessions each tenant has in each state; the oldest tenants first. */
+int store_tenant_sessions(struct store *st, struct store_tenant_sum_list *ret, struct err *err);
+/* Bytes of the sealed files of each tenant, those of snapshots included, whatever the state is.
+ * `live`: bits of the states whose files are in a sandbox, not in a layer. */
+int store_tenant_layers(struct store *st, uint64_t live, struct store_tenant_sum_list *ret,
+			struct err *err);
 
 /* ---- environments ---------------------------------------------------------------------------- */
 
@@ -273,9 +330,17 @@ int64_t store_changes(struct store *st);
 /* While relaxed, writes survive the end of this process at once, but a power loss only with the
  * next write that is not relaxed. For state that a power loss ends anyway. */
 void store_relax(struct store *st, bool on);
-/* Reserves 1 MiB of disk space, so that sessions can be destroyed on a full disk. keep: creates the
- * reserve if it is missing; else releases it. True if the reserve exists, or existed. */
+/* Disk space is reserved, so that sessions can be destroyed on a full disk: a part of the
+ * write-ahead log, which nobody else can take, and a file of 1 MiB for the case that it is used up.
+ * keep: makes what is missing; else removes the file. True if the file exists, or existed. */
 bool store_reserve(struct store *st, bool keep);
+/* How much of the log's reserve writes of this thread may use. Returns the previous value. */
+enum store_reserve_use {
+	STORE_RESERVE_KEEP, /* the default */
+	STORE_RESERVE_HALF, /* hibernating */
+	STORE_RESERVE_ALL, /* deleting */
+};
+enum store_reserve_use store_reserve_set(enum store_reserve_use use);
 
 /* Opens the database `path`, or creates it. No other process can open it until store_close(); their
  * error names this process and `socket`. Files that are damaged, written by a newer lodge or of

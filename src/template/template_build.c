@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds a template from an uploaded archive. This process only copies bytes: one sandbox receives
- * the files, another one decompresses the archive and stores the parts of an image until they are
- * unpacked. No record names these sandboxes, so the next startup removes them after a crash. */
+/* Builds a template from an uploaded archive. This process only copies and hashes bytes: one
+ * sandbox receives the files, another one decompresses the archive. If the files are those of an
+ * image, the first sandbox keeps them, and others unpack the layers. No record names these
+ * sandboxes, so the next startup removes them after a crash. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +10,12 @@
 
 #include "base/clock.h"
 #include "base/test_hook.h"
-#include "sandbox/files_client.h"
+#include "sandbox/template/image_fill.h"
 #include "sandbox/template/template_fill.h"
 #include "sandbox/template/template_json.h"
 #include "admit/policy_rules.h"
 #include "template/templates.h"
+#include "engine/disk_space.h"
 #include "engine/internal.h"
 #include "engine/keeper_conn.h"
 #include "engine/scratch.h"
@@ -23,14 +25,15 @@
 
 enum { CAPACITY_MS = 60000, ENTRIES_MAX = 4 << 20 };
 
-#define LAYOUT "layout" /* in the home of the second sandbox's user */
-
 struct template_build {
 	struct engine *engine;
 	char name[STORE_ID];
-	bool oci, has_capacity, wants_root;
+	enum template_format format;
+	bool is_image, has_capacity, wants_root;
 	unsigned features;
 	struct sandbox *into, *host;
+	struct sandbox *parts; /* with the files of the image */
+	struct image_fill image;
 	bool sealed; /* the keeper has ended the sandbox `into` */
 	struct template t;
 	int64_t until_ms;
@@ -41,8 +44,7 @@ struct template_build {
 static int need_host(void *arg, struct sandbox **ret, struct err *err)
 {
 	struct template_build *b = arg;
-	struct sandbox_spec spec =
-		template_fill_host_spec(b->oci ? b->engine->opts.template_bytes : 0);
+	struct sandbox_spec spec = template_fill_host_spec(0);
 
 	if (!b->host && scratch_create(b->engine, &spec, NULL, &b->host, err) < 0)
 		return -1;
@@ -50,28 +52,36 @@ static int need_host(void *arg, struct sandbox **ret, struct err *err)
 	return 0;
 }
 
-/* Both sandboxes share one unit of capacity: waiting for a second one could deadlock with another
+static int create_target(void *arg, const char *template, struct sandbox **ret, struct err *err)
+{
+	struct template_build *b = arg;
+	struct sandbox_spec spec = template_fill_spec(b->engine->opts.template_bytes);
+
+	spec.template = template;
+	return scratch_create(b->engine, &spec, &b->features, ret, err);
+}
+
+/* All sandboxes share one unit of capacity: waiting for a second one could deadlock with another
  * build that does the same. */
-int template_build_new(struct engine *e, const char *name, bool oci, struct template_build **ret,
-		       struct err *err)
+int template_build_new(struct engine *e, const char *name, enum template_format format,
+		       struct template_build **ret, struct err *err)
 {
 	auto_call(template_build_free) struct template_build *b = NULL;
-	struct sandbox_spec spec = template_fill_spec(e->opts.template_bytes);
 
-	if (template_check_new(e, name, err) < 0)
+	if (template_check_new(e, name, err) < 0 || disk_space_check(e, err) < 0)
 		return -1;
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return err_sys(err, ENOMEM, "template");
 	b->engine = e;
-	b->oci = oci;
+	b->format = format;
 	b->until_ms = clock_mono_ms() + e->opts.template_ms;
 	snprintf(b->name, sizeof(b->name), "%s", name);
 	template_init(&b->t);
 	if (capacity_acquire(e, CAPACITY_MS, err) < 0)
 		return -1;
 	b->has_capacity = true;
-	if (scratch_create(e, &spec, &b->features, &b->into, err) < 0)
+	if (create_target(b, "empty", &b->into, err) < 0)
 		return -1;
 	*ret = steal_ptr(&b);
 	return 0;
@@ -86,15 +96,55 @@ void template_build_free(struct template_build *b)
 	else
 		scratch_destroy(b->engine, b->into);
 	scratch_destroy(b->engine, b->host);
+	scratch_destroy(b->engine, b->parts);
+	if (!b->sealed)
+		image_fill_undo(&b->image);
 	if (b->has_capacity)
 		capacity_release(b->engine);
 	template_fini(&b->t);
 	free(b);
 }
 
+bool template_build_is_image(const struct template_build *b)
+{
+	return b->is_image;
+}
+
 bool template_build_wants_root(const struct template_build *b)
 {
 	return b->wants_root;
+}
+
+/* ---- layers of an image ------------------------------------------------------------------ */
+
+static int seal_files(struct engine *e, struct sandbox *sb, const char *name, struct err *err)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_TEMPLATE_SEAL, sandbox_id(sb));
+
+	snprintf(req.template, sizeof(req.template), "%s", name);
+	return KEEPER_CALL_ONCE(e, err, keeper_client_call, &req, NULL, 0, NULL, NULL, err);
+}
+
+static int seal_layer(void *arg, struct sandbox *sb, const char *name, struct err *err)
+{
+	struct template_build *b = arg;
+
+	if (seal_files(b->engine, sb, name, err) < 0)
+		return -1;
+	sandbox_free(sb);
+	return 0;
+}
+
+static void destroy_target(void *arg, struct sandbox *sb)
+{
+	scratch_destroy(((struct template_build *)arg)->engine, sb);
+}
+
+static void drop_layer(void *arg, const char *name)
+{
+	struct err in_use;
+
+	(void)template_delete_files(((struct template_build *)arg)->engine, name, &in_use);
 }
 
 /* ---- filling ----------------------------------------------------------------------------- */
@@ -110,36 +160,39 @@ static struct archive_unpack make_unpack(struct template_build *b, struct sandbo
 					.until_ms = b->until_ms };
 }
 
-static int open_part(void *arg, const char *path, struct err *err)
+/* The archive is unpacked: is it an image? */
+static int find_image(struct template_build *b, enum oci_image_kind *ret, struct err *err)
 {
-	struct template_build *b = arg;
-	char full[256];
-	int fd;
+	struct oci_image_files from = { image_fill_open_part, b->into };
 
-	snprintf(full, sizeof(full), LAYOUT "/%s", path);
-	if (files_open(b->host, NULL, full, AGENT_READ, 0, &fd, err) == 0)
-		return fd;
-	return err->code == ERR_NOT_FOUND
-		       ? err_set(err, ERR_INVALID, "%s: not in the archive", path)
-		       : -1;
+	if (oci_image_find(&from, ret, err) < 0)
+		return -1;
+	if (*ret != OCI_IMAGE_NONE && b->format == TEMPLATE_ROOTFS)
+		return err_set(err, ERR_INVALID,
+			       "format: the archive is an image (%s), not a root "
+			       "file system; use \"oci\"",
+			       *ret == OCI_IMAGE_DOCKER ? "docker save" : "OCI image layout");
+	if (*ret == OCI_IMAGE_NONE && b->format == TEMPLATE_IMAGE)
+		*ret = OCI_IMAGE_LAYOUT; /* the error says what is missing */
+	return 0;
 }
 
-/* Unpacks the whole layout first, because its layers may come in any order. */
-static int fill_image(struct template_build *b, int fd, struct archive_unpack *u, struct err *err)
+static int fill_image(struct template_build *b, enum oci_image_kind kind, struct err *err)
 {
-	struct oci_image_files from = { open_part, b };
+	struct oci_image_files from = { image_fill_open_part, b->into };
 	struct oci_image img;
-	struct archive_unpack layout;
 	int r;
 
-	if (need_host(b, &u->host, err) < 0)
-		return -1;
-	layout = make_unpack(b, b->host);
-	if (archive_unpack_tar(&layout, fd, LAYOUT, 0, err) < 0 ||
-	    oci_image_open(&from, &b->t, &img, err) < 0)
+	if (oci_image_open(&from, kind, &b->t, &img, err) < 0)
 		return -1;
 	b->wants_root = img.wants_root;
-	r = template_fill_layers(u, &img, template_fill_flags(b->features), err);
+	b->parts = steal_ptr(&b->into);
+	b->image = (struct image_fill){
+		.ops = { create_target, seal_layer, destroy_target, drop_layer, b },
+		.unpack = make_unpack(b, NULL),
+		.flags = template_fill_flags(b->features),
+	};
+	r = image_fill(&b->image, &img, &b->into, err);
 	oci_image_close(&img);
 	return r;
 }
@@ -147,15 +200,19 @@ static int fill_image(struct template_build *b, int fd, struct archive_unpack *u
 static int fill_files(struct template_build *b, int fd, struct err *err)
 {
 	struct archive_unpack u = make_unpack(b, b->into);
-	int r;
+	enum oci_image_kind kind;
 
-	r = b->oci ? fill_image(b, fd, &u, err)
-		   : archive_unpack_tar(&u, fd, "/", template_fill_flags(b->features), err);
-	if (r < 0 || template_fill_user(b->into, &b->t, err) < 0)
+	if (archive_unpack_tar(&u, fd, "/", template_fill_flags(b->features), err) < 0 ||
+	    find_image(b, &kind, err) < 0)
+		return -1;
+	b->is_image = kind != OCI_IMAGE_NONE;
+	if (b->is_image && fill_image(b, kind, err) < 0)
+		return -1;
+	if (template_fill_user(b->into, &b->t, err) < 0 || template_fill_sync(b->into, err) < 0)
 		return -1;
 	b->t.made.at = engine_now(b->engine);
-	b->t.made.bytes = u.bytes;
-	b->t.made.from = strdup(b->oci ? "oci" : "tar");
+	b->t.made.bytes = b->is_image ? b->image.unpack.bytes : u.bytes;
+	b->t.made.from = strdup(b->is_image ? "oci" : "tar");
 	return b->t.made.from ? 0 : err_sys(err, ENOMEM, "template");
 }
 
@@ -172,16 +229,6 @@ int template_build_fill(struct template_build *b, int fd, struct err *err)
 
 /* ---- sealing ----------------------------------------------------------------------------- */
 
-static int seal_files(struct template_build *b, struct err *err)
-{
-	struct keeper_request req =
-		keeper_client_request(KEEPER_TEMPLATE_SEAL, sandbox_id(b->into));
-
-	snprintf(req.template, sizeof(req.template), "%s", b->name);
-	b->sealed = keeper_conn_call(b->engine, &req, NULL, err) == 0;
-	return b->sealed ? 0 : -1;
-}
-
 static int seal_template(struct template_build *b, struct err *err)
 {
 	const char *home = b->engine->home;
@@ -192,16 +239,18 @@ static int seal_template(struct template_build *b, struct err *err)
 	    template_delete_files(b->engine, b->name, err) < 0)
 		return -1;
 	hook_crash("template:marked");
-	if (seal_files(b, err) == 0) {
+	b->sealed = seal_files(b->engine, b->into, b->name, err) == 0;
+	if (b->sealed) {
 		hook_crash("template:sealed");
 		if (template_save(home, b->name, &b->t, err) == 0) {
 			hook_crash("template:saved");
 			template_unmark(home, b->name, TEMPLATE_UNFINISHED);
 			return 0;
 		}
-		(void)template_delete_files(b->engine, b->name, &ignored);
 	}
-	(void)template_remove(home, b->name, &ignored);
+	/* A keeper that does not answer may seal it later: the mark stays for the next start. */
+	if (template_delete_files(b->engine, b->name, &ignored) == 0)
+		(void)template_remove(home, b->name, &ignored);
 	return -1;
 }
 

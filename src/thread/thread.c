@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sandbox/guest_exec.h"
+#include "engine/keeper_conn.h"
 #include "engine/session_state.h"
 #include "sandbox/template/template.h"
 #include "session/session_api.h"
@@ -113,21 +114,27 @@ static int check_name(const char *field, const char *text, size_t size, struct e
 
 /* Entering the user's own session counts as a use of it. */
 static int enter_existing(struct engine *e, const struct caller *caller,
-			  const struct session_opts *opts, struct session_enter_result *ret,
-			  struct err *err)
+			  const struct session_opts *opts, int64_t minutes,
+			  struct session_enter_result *ret, struct err *err)
 {
 	struct session_ref by = { .kind = opts->keys->kind, .key = opts->keys->key };
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_session used = { 0 };
+	struct enforcement f;
 	struct err ignored;
 
+	keeper_conn_enforcement(e, &f);
 	if (session_get(e, caller, &by, &s, &ignored) < 0)
-		return err_set(err, ERR_CONFLICT,
-			       "the session of this thread has just ended; try again");
+		return enforcement_check(&f, KEEPER_STORE_DISK, opts->overrides->demand, err) < 0
+			       ? -1
+			       : err_set(err, ERR_CONFLICT,
+					 "the session of this thread has just ended; try again");
 	if (strcmp(s.user, opts->user) != 0)
 		return err_set(err, ERR_DENIED, "this thread belongs to another user");
 	by = (struct session_ref){ .id = s.id };
 	*ret = (struct session_enter_result){ .outcome = SESSION_REUSED };
+	if (minutes && minutes * MINUTE_MS != s.idle_timeout_ms)
+		session_fields_add(&ret->ignored, SESSION_FIELD_IDLE);
 	if (session_activity(e, caller, &by, &used, &ignored) == 0)
 		ret->session = used;
 	else
@@ -149,6 +156,7 @@ int thread_enter(struct engine *e, const struct caller *caller, const struct thr
 				     .policy = t->policy,
 				     .must_be_new = true,
 				     .idle_timeout_ms = minutes ? minutes * MINUTE_MS : t->idle_ms,
+				     .adjust = true,
 				     .on_idle = SESSION_END_DESTROY };
 
 	template_init(&over);
@@ -161,10 +169,13 @@ int thread_enter(struct engine *e, const struct caller *caller, const struct thr
 	memcpy(key.key, thread, strlen(thread) + 1);
 	if (make_spec(t, &over, err) < 0)
 		return -1;
-	if (session_enter(e, caller, &opts, ret, err) == 0)
+	if (session_enter(e, caller, &opts, ret, err) == 0) {
+		if (!minutes) /* the setting was reduced, not a request */
+			ret->adjusted = (struct session_fields){ 0 };
 		return 0;
+	}
 	if (err->code == ERR_CONFLICT)
-		return enter_existing(e, caller, &opts, ret, err);
+		return enter_existing(e, caller, &opts, minutes, ret, err);
 	if (err->code == ERR_NOT_FOUND) /* the configured template or policy is missing */
 		err->code = ERR_UNAVAILABLE;
 	return -1;
@@ -174,10 +185,13 @@ int thread_enter(struct engine *e, const struct caller *caller, const struct thr
 
 int thread_timeout(double seconds, uint32_t *ret_ms, struct err *err)
 {
-	if (!(seconds >= 0.001 && seconds <= THREAD_TIMEOUT_MAX_S))
-		return err_set(err, ERR_INVALID, "timeout: must be between 0.001 and %d seconds",
+	if (!(seconds >= 0 && seconds <= THREAD_TIMEOUT_MAX_S))
+		return err_set(err, ERR_INVALID,
+			       "timeout: must be between 0 (no limit) and %d seconds",
 			       THREAD_TIMEOUT_MAX_S);
 	*ret_ms = (uint32_t)(seconds * 1000 + 0.5);
+	if (seconds > 0 && !*ret_ms)
+		*ret_ms = 1;
 	return 0;
 }
 

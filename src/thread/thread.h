@@ -28,13 +28,16 @@ int thread_config_check(struct thread_config *t, struct err *err);
 
 /* Enters the thread's session. SESSION_REUSED: it exists, and this counts as a use of it. Otherwise
  * the session is new, SESSION_REPLACED if an earlier one of the thread is known to have ended.
- * ERR_DENIED: the session belongs to another user. minutes: idle timeout; 0: as configured. */
+ * ERR_DENIED: the session belongs to another user. minutes: idle timeout; 0: as configured; more
+ * than its bound is reduced and named in ret->adjusted, another than that of a session that exists
+ * is named in ret->ignored. */
 int thread_enter(struct engine *e, const struct caller *caller, const struct thread_config *t,
 		 const char *user, const char *thread, int64_t minutes,
 		 struct session_enter_result *ret, struct err *err);
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
+/* 0 seconds: no limit. */
 int thread_timeout(double seconds, uint32_t *ret_ms, struct err *err);
 /* The exit code as a shell reports it; -1 if it is unknown. */
 int thread_exit_code(struct exec_handle *x, const struct guest_exec_result *r, int *ret,

@@ -72,7 +72,9 @@ enum {
 	/* A long file operation in a process of its own -> STARTED. This connection is attached to \
 	 * it and gets its EXIT */ \
 	X(JOB, job, 24, sizeof(struct agent_job), STRINGS, 2, 0, 1, job) \
-	X(LOGS, logs, 25, sizeof(struct agent_ref), NONE, 0, 0, 0, none)        /* -> LOGR */
+	X(LOGS, logs, 25, sizeof(struct agent_ref), NONE, 0, 0, 0, none)        /* -> LOGR */ \
+	/* When the sandbox ends by itself if no engine is connected then -> OK */ \
+	X(DEADLINES, deadlines, 26, sizeof(struct agent_deadlines), NONE, 0, 0, 0, none)
 
 /* Short file operations: struct agent_file, then user NUL path NUL [path NUL] */
 #define AGENT_FILE_REQUESTS(X) \
@@ -345,6 +347,12 @@ struct agent_change {
 };
 
 /* ---- replies ------------------------------------------------------------------------------- */
+
+/* Milliseconds from now; 0: none. */
+struct agent_deadlines {
+	uint64_t idle_ms; /* unless a command runs then */
+	uint64_t expire_ms;
+};
 
 struct agent_hello {
 	uint32_t version, execs;

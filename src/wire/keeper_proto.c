@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "wire/boot_fds.h"
 
-enum { POOL_MAX = 1024, IDS = 65536 };
+enum { IDS = 65536 };
 
 static bool all_zero(const char *p, size_t n)
 {
@@ -33,6 +33,11 @@ bool keeper_id_is_valid(const char id[KEEPER_ID_SIZE])
 		if (!is_alnum(id[i]) && id[i] != '.' && id[i] != '_' && id[i] != '-')
 			return false;
 	return all_zero(id + n, KEEPER_ID_SIZE - n);
+}
+
+bool keeper_is_image_layer(const char *template)
+{
+	return strncmp(template, KEEPER_IMAGE_PREFIX, strlen(KEEPER_IMAGE_PREFIX)) == 0;
 }
 
 static bool part_is_valid(const char *p, size_t n)
@@ -131,7 +136,8 @@ static const char *check_create(const struct keeper_request *r, size_t nfds)
 		return "unknown store";
 	if (c->class != KEEPER_CLASS_USER && c->class != KEEPER_CLASS_ROOT)
 		return "unknown class";
-	if (c->demand & ~(uint32_t)(KEEPER_DEMAND_CGROUP | KEEPER_DEMAND_DISK))
+	if (c->demand &
+	    ~(uint32_t)(KEEPER_DEMAND_CGROUP | KEEPER_DEMAND_DISK | KEEPER_DEMAND_INODES))
 		return "unknown demand";
 	if (!user_is_valid(c->uid) || !user_is_valid(c->gid))
 		return "uid or gid out of range";
@@ -151,12 +157,22 @@ static const char *check_pool(const struct keeper_request *r, size_t nfds)
 	const struct keeper_pool *p = &r->pool;
 
 	(void)nfds;
-	if (p->max > POOL_MAX)
+	if (p->max > KEEPER_SLOTS_MAX)
 		return "pool: max is too large";
 	if (p->min > p->target || p->target > p->max)
 		return "pool: must be min <= target <= max";
 	if (p->kept > 1)
 		return "pool: kept must be 0 or 1";
+	return NULL;
+}
+
+static const char *check_disk(const struct keeper_request *r, size_t nfds)
+{
+	uint64_t n = r->disk.reserve_bytes;
+
+	(void)nfds;
+	if (n && (n < LIMITS_RESERVE_MIN || n > LIMITS_RESERVE_MAX))
+		return "disk: reserve_bytes is out of bounds";
 	return NULL;
 }
 

@@ -14,12 +14,18 @@
 
 #define KEEPER_VERSION 1u
 #define KEEPER_FD 3 /* the keeper's end of the socket */
+/* Templates of this prefix are layers of images, named by their content. Other templates stand on
+ * them; the last one that is dropped takes them along. */
+#define KEEPER_IMAGE_PREFIX "sha256."
 
 enum {
 	KEEPER_ID_SIZE = 64, /* [a-z0-9][a-z0-9._-]*, NUL-terminated, rest zero */
 	KEEPER_PATH_SIZE = 256,
 	KEEPER_LAYERS_MAX = 32, /* of one sandbox, without its template */
+	KEEPER_TEMPLATE_DEPTH = 16, /* templates on top of each other, as the layers of an image */
 	KEEPER_BINDS_MAX = 8,
+	KEEPER_SLOTS_MAX = 1024, /* of the pool */
+	KEEPER_MSG_SIZE = 192,
 };
 
 /* How many descriptors come with a request. */
@@ -61,13 +67,16 @@ enum keeper_fds {
 	ROW(KEEPER_LAYER_SYNC,    17, layer_sync,     0, layer,    NONE,  0)                       \
 	ROW(KEEPER_LAYER_MERGE,   18, layer_merge,    0, layers,   NONE,  0)                       \
 	ROW(KEEPER_LAYER_EXPORT,  19, layer_export,   0, layers,   ONE,   0)                       \
-	ROW(KEEPER_JOB,           20, job,            0, layer,    NONE,  0)
+	ROW(KEEPER_JOB,           20, job,            0, layer,    NONE,  0)                       \
+	ROW(KEEPER_EXIT,          21, exit,           1, nothing,  NONE,  0)                       \
+	ROW(KEEPER_DISK,          22, disk,           0, disk,     NONE,  0)
 /* clang-format on */
 
 /* What they do:
  *
- *   hello          -> features
- *   create         -> source, pid, fd: a connection to lodge-init
+ *   hello          opens the disk storage -> features, msg: why KEEPER_HAS_DISK_LIMIT is missing
+ *   create         -> source, pid, fd: a connection to lodge-init. ERR_UNAVAILABLE with EBUSY while
+ *                  an earlier sandbox of that id is being removed.
  *   connect        -> pid, fd: a new connection to lodge-init, for adoption
  *   destroy        -> found. Works in every state. An unknown id is success with found = 0.
  *   freeze, thaw
@@ -75,8 +84,8 @@ enum keeper_fds {
  *   limits         changes the limits of a running sandbox
  *   list           -> one reply for each running sandbox, each kept file tree and each layer
  *   pool           resizes the pool -> pool
- *   template_seal  ends the sandbox; its files become the template
- *   template_drop
+ *   template_seal  ends the sandbox; its files become the template, on top of the one it had
+ *   template_drop  also drops the layers of images below it that nothing else uses
  *   stop           kills every process -> found. An unknown id is success with found = 0.
  *   seal           the files of a stopped sandbox become the layer -> whole. ERR_UNAVAILABLE with
  *                  EBUSY while its processes are dying. Repeating it after success is success.
@@ -88,6 +97,9 @@ enum keeper_fds {
  *   layer_export   starts a job that writes the named layers, merged, as a tar into the
  *                  descriptor -> job. layer.name is only the name of the job.
  *   job            -> job. The keeper reports the end of a job once and then forgets it.
+ *   exit           -> exit: whether lodge-init of this sandbox runs, or how it ended
+ *   disk           sets how much of the host's disk stays free -> disk. A volume that turned
+ *                  read-only is mounted again, which ends the sandboxes on it.
  *
  * The files of a sandbox created with `keep` outlive it: only destroy removes them, and seal makes
  * them a layer. A layer never changes. */
@@ -142,6 +154,7 @@ enum keeper_feature {
 enum keeper_demand {
 	KEEPER_DEMAND_CGROUP = 1 << 0,
 	KEEPER_DEMAND_DISK = 1 << 1,
+	KEEPER_DEMAND_INODES = 1 << 2, /* on disk nothing enforces it */
 };
 
 struct keeper_bind { /* of the n-th attached fd: a directory that the caller opened */
@@ -172,6 +185,10 @@ struct keeper_pool {
 	uint32_t age_ms; /* replace slots older than this; 0: never */
 };
 
+struct keeper_disk_opts {
+	uint64_t reserve_bytes; /* 0: the default */
+};
+
 struct keeper_layer {
 	char name[KEEPER_ID_SIZE];
 	uint32_t nfrom;
@@ -185,6 +202,7 @@ struct keeper_request {
 		struct keeper_create create;
 		struct limits limits;
 		struct keeper_pool pool;
+		struct keeper_disk_opts disk;
 		char template[KEEPER_ID_SIZE];
 		struct keeper_layer layer;
 	};
@@ -200,16 +218,38 @@ struct keeper_stats {
 	uint64_t io_read_bytes, io_write_bytes; /* of block devices */
 };
 
+enum keeper_exit_state {
+	KEEPER_EXIT_NONE, /* it runs, or is about to end */
+	KEEPER_EXIT_KNOWN,
+	KEEPER_EXIT_UNKNOWN, /* an earlier keeper started it, so its status went elsewhere */
+	KEEPER_EXIT_VOLUME, /* the keeper ended it because its volume had turned read-only */
+};
+
+struct keeper_exit {
+	uint32_t state; /* enum keeper_exit_state */
+	int32_t status; /* of waitpid(2), if known */
+	uint32_t oom, pad; /* 1: the kernel killed it because memory ran out */
+};
+
 struct keeper_pool_state {
 	uint32_t ready, min, target, max;
 	uint64_t hits, misses;
+};
+
+struct keeper_disk {
+	uint64_t free_bytes, total_bytes; /* of the host's file system */
+	uint64_t reserve_bytes;
+	uint64_t room_bytes; /* what sandboxes can still write */
+	uint64_t volume_bytes, volume_free_bytes; /* 0: the files are not in a volume */
+	uint32_t reserved; /* 1: all space of the volume is allocated on the host */
+	uint32_t failed; /* 1: the volume is not usable at the moment */
 };
 
 struct keeper_reply {
 	uint32_t version, op;
 	uint32_t code; /* enum err_code; ERR_NONE = success */
 	int32_t sys; /* errno of the cause, or 0 */
-	char msg[192]; /* begins with the step that failed */
+	char msg[KEEPER_MSG_SIZE]; /* begins with the step that failed */
 	char id[KEEPER_ID_SIZE];
 	int32_t pid; /* of lodge-init, on the host */
 	uint32_t features; /* HELLO */
@@ -221,12 +261,15 @@ struct keeper_reply {
 		struct keeper_job job;
 		struct keeper_stats stats;
 		struct keeper_pool_state pool;
+		struct keeper_exit exit;
+		struct keeper_disk disk;
 	};
 };
 
 enum keeper_source { KEEPER_SOURCE_COLD = 1, KEEPER_SOURCE_POOL };
 
 bool keeper_id_is_valid(const char id[KEEPER_ID_SIZE]);
+bool keeper_is_image_layer(const char *template);
 /* An absolute path without empty, "." or ".." parts, NUL-terminated within KEEPER_PATH_SIZE. */
 bool keeper_path_is_valid(const char path[KEEPER_PATH_SIZE]);
 

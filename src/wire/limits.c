@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/array.h"
 #include "base/units.h"
@@ -22,23 +23,41 @@ struct limits limits_default(void)
 	};
 }
 
+uint64_t limits_disk_reserve(uint64_t total_bytes)
+{
+	const uint64_t min = LIMITS_RESERVE_MIN, max = 512ull << 20;
+	uint64_t part = total_bytes / 20;
+
+	if (part < min)
+		return min;
+	return part > max ? max : part;
+}
+
+const char *limits_disk_variable(uint64_t disk_bytes, char buf[LIMITS_VARIABLE])
+{
+	snprintf(buf, LIMITS_VARIABLE, "LODGE_DISK_BYTES=%llu", (unsigned long long)disk_bytes);
+	return buf;
+}
+
+enum bound_unit { COUNT, BYTES, CPUS };
+
 struct bound {
 	const char *name;
 	uint64_t value, min, max;
-	bool bytes; /* format the bounds as sizes */
+	enum bound_unit unit; /* of the bounds, in messages */
 };
 
 /* Finds the first field that is out of bounds. */
 static bool find_bad(const struct limits *l, struct bound *ret)
 {
 	const struct bound bounds[] = {
-		{ "memory_bytes", l->memory_bytes, LIMITS_MEMORY_MIN, LIMITS_MEMORY_MAX, true },
-		{ "disk_bytes", l->disk_bytes, LIMITS_DISK_MIN, LIMITS_DISK_MAX, true },
+		{ "memory_bytes", l->memory_bytes, LIMITS_MEMORY_MIN, LIMITS_MEMORY_MAX, BYTES },
+		{ "disk_bytes", l->disk_bytes, LIMITS_DISK_MIN, LIMITS_DISK_MAX, BYTES },
 		{ "inodes", l->inodes, LIMITS_INODES_MIN, LIMITS_INODES_MAX },
-		{ "file_bytes", l->file_bytes, LIMITS_FILE_MIN, LIMITS_DISK_MAX, true },
-		{ "output_bytes", l->output_bytes, LIMITS_OUTPUT_MIN, LIMITS_OUTPUT_MAX, true },
+		{ "file_bytes", l->file_bytes, LIMITS_FILE_MIN, LIMITS_DISK_MAX, BYTES },
+		{ "output_bytes", l->output_bytes, LIMITS_OUTPUT_MIN, LIMITS_OUTPUT_MAX, BYTES },
 		{ "cpu_milli", l->cpu_milli ? l->cpu_milli : LIMITS_CPU_MILLI_MIN,
-		  LIMITS_CPU_MILLI_MIN, LIMITS_CPU_MILLI_MAX },
+		  LIMITS_CPU_MILLI_MIN, LIMITS_CPU_MILLI_MAX, CPUS },
 		{ "cpu_weight", l->cpu_weight, 1, LIMITS_WEIGHT_MAX },
 		{ "pids", l->pids, LIMITS_PIDS_MIN, LIMITS_PIDS_MAX },
 		{ "open_files", l->open_files, LIMITS_FILES_MIN, LIMITS_FILES_MAX },
@@ -67,9 +86,12 @@ int limits_check(const struct limits *l, const char *prefix, struct err *err)
 
 	if (!find_bad(l, &bad))
 		return 0;
-	if (bad.bytes)
+	if (bad.unit == BYTES)
 		return err_set(err, ERR_INVALID, "%s%s: must be between %s and %s", prefix,
 			       bad.name, units_format(bad.min, min), units_format(bad.max, max));
+	if (bad.unit == CPUS)
+		return err_set(err, ERR_INVALID, "%s%s: must be between %g and %g cpus", prefix,
+			       bad.name, (double)bad.min / 1000, (double)bad.max / 1000);
 	return err_set(err, ERR_INVALID, "%s%s: must be between %llu and %llu", prefix, bad.name,
 		       (unsigned long long)bad.min, (unsigned long long)bad.max);
 }

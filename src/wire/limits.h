@@ -39,6 +39,17 @@ struct limits {
 
 struct limits limits_default(void);
 
+/* What lodge leaves free on a file system of this size, unless the setting disk_reserve says
+ * otherwise. */
+#define LIMITS_RESERVE_MIN (1ull << 20)
+#define LIMITS_RESERVE_MAX (1ull << 40)
+uint64_t limits_disk_reserve(uint64_t total_bytes);
+
+/* "LODGE_DISK_BYTES=N": the variable that tells commands the disk limit of their sandbox, because
+ * df(1) shows the file system of all. Returns buf. */
+enum { LIMITS_VARIABLE = 48 };
+const char *limits_disk_variable(uint64_t disk_bytes, char buf[LIMITS_VARIABLE]);
+
 /* NULL, or the name of the first field that is out of bounds ("memory_bytes"). */
 const char *limits_bad_field(const struct limits *l);
 /* The same as an error ERR_INVALID that names the field, after `prefix`, and its bounds. */

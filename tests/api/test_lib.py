@@ -18,7 +18,9 @@ ROOT = pathlib.Path(machine.SOURCE)
 BUILD = pathlib.Path(machine.build())
 LIBRARY = BUILD / "liblodge.so"
 HEADER = ROOT / "include/lodge.h"
-HEADERS = [HEADER, ROOT / "include/lodge_thread.h"]  # the first includes the other
+HEADERS = [ROOT / "include" / name for name in  # the first includes the others
+           ("lodge.h", "lodge_exec.h", "lodge_file.h", "lodge_project.h", "lodge_snapshot.h", "lodge_thread.h")]
+OLD = ROOT / "tests/api/abi/0.1"  # the headers of that version, and a program that uses them
 EXAMPLE = ROOT / "docs/examples/session.c"
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="no liblodge.so beside lodge")
@@ -72,7 +74,7 @@ def value_of(r, word):
     return re.search(rf"^{word} (\S+)$", r.stdout, re.M).group(1)
 
 
-@pytest.mark.parametrize("name", ["use_lib", "use_lib_run", "use_lib_files", "use_lib_threads"])
+@pytest.mark.parametrize("name", ["use_lib", "use_lib_run", "use_lib_files", "use_lib_threads", "use_lib_projects"])
 def test_programs_use_the_library(programs, home, name):
     assert passed(run(programs(name), home))
 
@@ -90,7 +92,8 @@ def test_sessions_outlive_the_program(programs, home, how):
 
 def test_the_example_works_twice(tmp_path, home):
     program = compile_program(EXAMPLE, tmp_path / "session")
-    first, second = (run(program, env={**os.environ, "LODGE_HOME": home}) for _ in range(2))
+    env = {**os.environ, "LODGE_DATA": home, "LODGE_HOME": str(tmp_path / "older")}
+    first, second = (run(program, env=env) for _ in range(2))
     assert first.returncode == 0 and "visit number 1\n" in first.stdout
     assert second.returncode == 0 and "visit number 2\n" in second.stdout
     assert second.stdout.split(",")[0] == first.stdout.split(",")[0]
@@ -123,8 +126,55 @@ def functions(text):
 
 def test_only_the_api_is_exported():
     names = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
-    names = {line.split()[-1].split("@")[0] for line in names.splitlines()} - {"LODGE_0"}
-    assert names == functions("".join(h.read_text() for h in HEADERS))
+    names = {line.split()[-1].split("@")[0] for line in names.splitlines()} - {"LODGE_0", "LODGE_0.2"}
+    assert names == functions("".join(h.read_text() for h in HEADERS)) | {"lodge_exec_wait_result"}
+
+
+def versioned():
+    """Every exported function with its version."""
+    names = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", LIBRARY], capture_output=True, text=True,
+                           check=True).stdout
+    return {line.split()[-1] for line in names.splitlines()}
+
+
+def test_the_library_has_all_symbols_of_the_version_before():
+    old = functions("".join(h.read_text() for h in OLD.glob("*.h")))
+    assert len(old) > 80 and {f"{n}@@LODGE_0" for n in old} - versioned() == set()
+
+
+def test_new_functions_have_the_version_they_came_with():
+    """A program that uses them does not start with an older library."""
+    old = functions("".join(h.read_text() for h in OLD.glob("*.h")))
+    for name in ("lodge_exec_kill", "lodge_exec_wait_result", "lodge_reader_open", "lodge_writer_commit"):
+        assert name not in old and f"{name}@@LODGE_0.2" in versioned()
+
+
+def compile_old(program, include, *flags):
+    return subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", *flags, *sanitized(), f"-I{include}", OLD / "program.c", LIBRARY,
+                           f"-Wl,-rpath,{BUILD}", "-o", program], capture_output=True, text=True)
+
+
+def test_a_program_of_the_version_before_runs(tmp_path, home):
+    """Compiled with the header of that version, run with the library of this one."""
+    assert compile_old(tmp_path / "old", OLD, "-Werror").returncode == 0
+    r = run(tmp_path / "old", home)
+    assert (r.returncode, r.stdout) == (0, "3 0 3 hi\n"), r.stderr
+
+
+def test_old_names_compile_with_a_note(tmp_path):
+    """With today's header: the compiler says what each is called now. Only lodge_exec_wait() has another form."""
+    text = (OLD / "program.c").read_text().replace("lodge_exec_wait(x, 60000)", "lodge_exec_wait(x, 60000, NULL)")
+    (tmp_path / "a.c").write_text(text)
+    r = subprocess.run(["cc", "-std=c11", "-fsyntax-only", f"-I{ROOT}/include", tmp_path / "a.c"], capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr
+    for was, now in (("once", "idempotency_key"), ("code", "exit_code"), ("hits", "limits_hit")):
+        assert re.search(rf"warning: .{was}. is deprecated: now called {now}", r.stderr), r.stderr
+
+
+def test_the_other_example_works(tmp_path, home):
+    program = compile_program(ROOT / "docs/examples/stream.c", tmp_path / "stream")
+    r = run(program, env={**os.environ, "LODGE_HOME": home}, input="a\nb\nc\n")
+    assert (r.returncode, r.stdout) == (0, "a\nb\nc\nexit code 0: 3 big\n"), r.stderr
 
 
 def test_every_function_is_documented_and_used():

@@ -21,6 +21,11 @@ static void errors_are_reported(void)
 	CHECK(lodge_last_code() != LODGE_OK && NAMES("/proc/no"));
 	o.size = 0;
 	CHECK(FAILS(lodge_open(&o, &l), LODGE_INVALID) && NAMES("size") && NAMES("lodge_options"));
+	o = (struct lodge_options){ SIZED(lodge_options), .home = "/proc/no", .pool = 1025 };
+	CHECK(FAILS(lodge_open(&o, &l), LODGE_INVALID) && NAMES("pool: must be at most 1024"));
+	o = (struct lodge_options){ SIZED(lodge_options), .idle_ms = 2 * 86400000 };
+	CHECK(FAILS(lodge_open(&o, &l), LODGE_INVALID) &&
+	      NAMES("idle_ms: 2d is more than idle_max_ms (1d)"));
 	CHECK(lodge_version()[0]);
 	lodge_close(NULL);
 	lodge_free(NULL);
@@ -226,6 +231,7 @@ static void pause_hibernate_and_resume(void)
 {
 	struct lodge_session *s = NULL;
 	struct lodge_probed *p = NULL;
+	struct lodge_limits_state *limits = NULL;
 	struct lodge_stats *st = NULL;
 	int64_t version;
 	int durable = -1;
@@ -238,6 +244,15 @@ static void pause_hibernate_and_resume(void)
 	lodge_free(p);
 	CHECK(lodge_stats_get(lodge, &me, &st) == 0 && (st->pids >= 1 || st->cpu_us == 0));
 	lodge_free(st);
+	CHECK(lodge_limits_get(lodge, &me, &limits) == 0);
+	CHECK(limits->limits->memory_bytes == 512 << 20 && limits->limits->pids == 256);
+	/* on disk the number of files is never limited */
+	CHECK(limits->not_enforced[0] == '[' && strstr(limits->not_enforced, "\"inodes\""));
+	CHECK(strstr(limits->not_enforced, "\"reason\"") &&
+	      !strstr(limits->not_enforced, "open_files"));
+	lodge_free(limits);
+	CHECK(FAILS(lodge_limits_get(lodge, &(struct lodge_ref){ .key = "none" }, &limits),
+		    LODGE_NOT_FOUND));
 	CHECK(lodge_extend(lodge, &me, 60000, 0, &s) == 0);
 	version = s->version;
 	lodge_free(s);
@@ -420,7 +435,7 @@ static void second_process(void)
 	CHECK(lodge_exec_open(lodge, exec_id, &x) == 0 && !lodge_exec_ended(x));
 	CHECK(reads(x, &at, "before\n"));
 	CHECK(lodge_file_write(lodge, &me, "go", "", 0, 0) == 0);
-	CHECK(reads(x, &at, "after\n") && lodge_exec_wait(x, 20000) == 0);
+	CHECK(reads(x, &at, "after\n") && lodge_exec_wait(x, 20000, NULL) == 0);
 	CHECK(lodge_exec_get(x, &info) == 0 && info->state == LODGE_EXEC_EXITED);
 	CHECK(info->exit_code == 7);
 	lodge_free(info);

@@ -46,7 +46,7 @@ static inline char *say(const struct lodge_ref *ref, const char *text)
 	struct lodge_result *r = NULL;
 	char *out = NULL;
 
-	if (lodge_run(lodge, ref, &c, &r) == 0 && r->code == 0) {
+	if (lodge_run(lodge, ref, &c, &r) == 0 && r->exit_code == 0) {
 		out = strndup(r->out, r->out_len);
 		out[strcspn(out, "\n")] = '\0';
 	} else {

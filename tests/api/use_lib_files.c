@@ -50,6 +50,87 @@ static void files_are_written_and_read(void)
 	CHECK(FAILS(lodge_file_stat(lodge, &me, "d", 1, &f), LODGE_NOT_FOUND));
 }
 
+enum { PIECE = 64 << 10, PIECES = 160 };
+
+static bool content_is_whole(const char *path)
+{
+	static char buf[PIECE + 1000]; /* does not fit the pieces */
+	struct lodge_reader *r = NULL;
+	uint64_t at = 0;
+	size_t n = 1;
+	bool good;
+
+	if (lodge_reader_open(lodge, &me, path, &r) < 0)
+		return false;
+	for (good = true; good && n; at += n) {
+		good = lodge_reader_read(r, at, buf, sizeof(buf), &n) == 0;
+		for (size_t i = 0; good && i < n; i++)
+			good = buf[i] == (char)((at + i) / PIECE);
+	}
+	good = good && at == (uint64_t)PIECE * PIECES;
+	good = good && lodge_reader_read(r, PIECE * 7, buf, 1, &n) == 0 && n == 1 && buf[0] == 7;
+	lodge_reader_close(r);
+	return good;
+}
+
+static void large_files_are_written_and_read_in_pieces(void)
+{
+	static char piece[PIECE];
+	struct lodge_session *s = NULL;
+	struct lodge_writer *w = NULL;
+
+	CHECK(enter_me(&s) == 0);
+	lodge_free(s);
+	CHECK(lodge_file_write(lodge, &me, "big/f", "old", 3, 0) == 0);
+	CHECK(lodge_writer_open(lodge, &me, "big/f", 0600, &w) == 0);
+	for (int i = 0; i < PIECES; i++) {
+		memset(piece, i, sizeof(piece));
+		CHECK(lodge_writer_write(w, piece, sizeof(piece)) == 0);
+	}
+	CHECK(says(&me, "cat big/f", "old")); /* until the commit */
+	CHECK(lodge_writer_commit(w) == 0 && FAILS(lodge_writer_commit(w), LODGE_CONFLICT));
+	CHECK(FAILS(lodge_writer_write(w, "x", 1), LODGE_CONFLICT));
+	lodge_writer_close(w);
+	CHECK(says(&me, "stat -c '%s %a' big/f", "10485760 600") && content_is_whole("big/f"));
+	CHECK(lodge_writer_open(lodge, &me, "big/other", 0, &w) == 0);
+	CHECK(lodge_writer_write(w, "x", 1) == 0);
+	lodge_writer_close(w); /* without a commit */
+	CHECK(says(&me, "ls -A big", "f"));
+	lodge_writer_close(NULL);
+	lodge_reader_close(NULL);
+}
+
+static void streams_say_what_is_wrong(void)
+{
+	struct lodge_limits small = { SIZED(lodge_limits), .file_bytes = 1 << 20 };
+	struct lodge_want w = { SIZED(lodge_want), .limits = &small };
+	struct lodge_session *s = NULL;
+	struct lodge_reader *r = NULL;
+	struct lodge_writer *to = NULL;
+	struct lodge_ref ref = { 0 };
+	static char data[600 << 10];
+	size_t n;
+
+	CHECK(start() == 0 && lodge_enter(lodge, &w, &s) == 0);
+	ref.id = s->id;
+	CHECK(FAILS(lodge_reader_open(lodge, &ref, "nosuch", &r), LODGE_NOT_FOUND) && !r);
+	CHECK(FAILS(lodge_reader_open(lodge, &ref, "/tmp", &r), LODGE_INVALID) && NAMES("/tmp"));
+	CHECK(FAILS(lodge_reader_open(lodge, &ref, NULL, &r), LODGE_INVALID) && NAMES("path"));
+	CHECK(FAILS(lodge_writer_open(lodge, &ref, "/usr/x", 0, &to), LODGE_DENIED) && !to);
+	CHECK(lodge_writer_open(lodge, &ref, "f", 0, &to) == 0);
+	CHECK(lodge_writer_write(to, data, sizeof(data)) == 0);
+	CHECK(FAILS(lodge_writer_write(to, data, sizeof(data)), LODGE_LIMIT) &&
+	      NAMES("file_bytes"));
+	CHECK(FAILS(lodge_writer_commit(to), LODGE_CONFLICT)); /* half a file is none */
+	lodge_writer_close(to);
+	CHECK(lodge_file_write(lodge, &ref, "f", "x", 1, 0) == 0);
+	CHECK(lodge_reader_open(lodge, &ref, "f", &r) == 0);
+	CHECK(FAILS(lodge_reader_read(r, UINT64_MAX, data, 1, &n), LODGE_INVALID));
+	lodge_reader_close(r);
+	CHECK(lodge_destroy(lodge, &ref, NULL, NULL) == 0);
+	lodge_free(s);
+}
+
 static void archives_are_packed_and_unpacked(void)
 {
 	int fd = memfd_create("tar", MFD_CLOEXEC);
@@ -139,6 +220,8 @@ int main(int argc, char **argv)
 		return 2;
 	home = argv[1];
 	RUN(files_are_written_and_read);
+	RUN(large_files_are_written_and_read_in_pieces);
+	RUN(streams_say_what_is_wrong);
 	RUN(archives_are_packed_and_unpacked);
 	RUN(snapshots_are_taken);
 	RUN(snapshots_are_exported_and_imported);

@@ -17,7 +17,7 @@ static void commands_run(void)
 
 	CHECK(enter_me(&s) == 0);
 	lodge_free(s);
-	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->code == 0 && !r->hits);
+	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->exit_code == 0 && !r->limits_hit);
 	CHECK_STR(r->out, "ABC");
 	CHECK(r->out_len == 3 && r->out_total == 3 && r->duration_us > 0 && r->exec_id[0]);
 	CHECK(lodge_exec_open(lodge, r->exec_id, &x) == 0);
@@ -27,17 +27,18 @@ static void commands_run(void)
 	c = (struct lodge_command){ SIZED(lodge_command),
 				    .text = "echo $FROM; pwd; echo no >&2; exit 3", .env = env,
 				    .cwd = "/usr" };
-	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->code == 3 && r->signal == 0);
+	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->exit_code == 3 && r->signal == 0);
 	CHECK_STR(r->out, "me\n/usr\n");
 	CHECK_STR(r->err, "no\n");
 	lodge_free(r);
 	c = (struct lodge_command){ SIZED(lodge_command), .text = "sleep 9", .timeout_ms = 100 };
-	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->hits & LODGE_HIT_TIME && r->signal == 9);
-	CHECK(r->code == -1);
+	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->limits_hit & LODGE_HIT_TIME &&
+	      r->signal == 9);
+	CHECK(r->exit_code == -1);
 	lodge_free(r);
 	c = (struct lodge_command){ SIZED(lodge_command), .text = "seq 10000",
 				    .output_bytes = 4096 };
-	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->hits & LODGE_HIT_OUTPUT);
+	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->limits_hit & LODGE_HIT_OUTPUT);
 	CHECK(r->out_total == 48894 && r->out_len == 4096 && !strcmp(r->out + 4090, "10000\n"));
 	lodge_free(r);
 }
@@ -56,7 +57,7 @@ static void every_limit_hit_is_reported(void)
 
 	CHECK(start() == 0 && lodge_enter(lodge, &w, &s) == 0);
 	ref.id = s->id;
-	CHECK(lodge_run(lodge, &ref, &c, &r) == 0 && r->hits & LODGE_HIT_PIDS);
+	CHECK(lodge_run(lodge, &ref, &c, &r) == 0 && r->limits_hit & LODGE_HIT_PIDS);
 	CHECK(lodge_destroy(lodge, &ref, NULL, NULL) == 0);
 	lodge_free(r);
 	lodge_free(s);
@@ -66,14 +67,14 @@ static void every_limit_hit_is_reported(void)
 static void input_is_sent_once(void)
 {
 	struct lodge_command c = { SIZED(lodge_command), .text = "cat", .input = "abc",
-				   .input_len = 3, .once = "fed" };
+				   .input_len = 3, .idempotency_key = "fed" };
 	struct lodge_session *s = NULL;
 	struct lodge_result *r = NULL;
 
 	CHECK(enter_me(&s) == 0);
 	lodge_free(s);
 	for (int i = 0; i < 2; i++) {
-		CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->code == 0);
+		CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->exit_code == 0);
 		CHECK_STR(r->out, "abc");
 		lodge_free(r);
 	}
@@ -97,7 +98,7 @@ static void large_input_is_echoed(void)
 	CHECK(!memcmp(r->out, data, SIZE));
 	lodge_free(r);
 	c.text = "head -c 5 >/dev/null"; /* does not read it all */
-	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->code == 0);
+	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->exit_code == 0);
 	lodge_free(r);
 	free(data);
 }
@@ -112,7 +113,9 @@ static void bad_commands_are_refused(void)
 
 	CHECK(enter_me(&s) == 0);
 	lodge_free(s);
-	CHECK(FAILS(lodge_run(lodge, &me, &c, &r), LODGE_NOT_FOUND));
+	CHECK(lodge_run(lodge, &me, &c, &r) == 0 && r->exit_code == 127 && r->err_len);
+	lodge_free(r);
+	r = NULL;
 	c = (struct lodge_command){ SIZED(lodge_command) };
 	CHECK(FAILS(lodge_run(lodge, &me, &c, &r), LODGE_INVALID) && NAMES("command"));
 	CHECK(FAILS(lodge_run(lodge, &me, NULL, &r), LODGE_INVALID));
@@ -131,7 +134,8 @@ static void commands_take_input_and_signals(void)
 {
 	struct lodge_command c = { SIZED(lodge_command),
 				   .text = "while read x; do echo got $x; done; echo end; exit 5",
-				   .stdin_open = 1, .background = 1, .once = "only-once" };
+				   .stdin_open = 1, .background = 1,
+				   .idempotency_key = "only-once" };
 	struct lodge_exec_info *info = NULL;
 	struct lodge_session *s = NULL;
 	struct lodge_exec *x = NULL, *same = NULL;
@@ -150,11 +154,11 @@ static void commands_take_input_and_signals(void)
 	CHECK_STR(info->session, s->id);
 	CHECK(info->background && strstr(info->command, "while read x"));
 	lodge_free(info);
-	CHECK(FAILS(lodge_exec_wait(x, 10), LODGE_TIMEOUT));
+	CHECK(FAILS(lodge_exec_wait(x, 10, NULL), LODGE_TIMEOUT));
 	CHECK(lodge_exec_write(x, "two\n", 4, 0) == 0 && lodge_exec_write(x, NULL, 0, 1) == 0);
 	CHECK(lodge_exec_wait_output(x, at, 0, 20000) == 1);
 	CHECK(reads(x, &at, "got two\nend\n"));
-	CHECK(lodge_exec_wait(x, -1) == 0 && lodge_exec_ended(x) == 1);
+	CHECK(lodge_exec_wait(x, -1, NULL) == 0 && lodge_exec_ended(x) == 1);
 	CHECK(lodge_exec_wait_output(x, at, 0, 20000) == 0);
 	CHECK(FAILS(lodge_exec_write(x, "three\n", 6, 0), LODGE_CONFLICT));
 	CHECK(lodge_exec_get(x, &info) == 0 && info->state == LODGE_EXEC_EXITED);
@@ -185,16 +189,72 @@ static void terminals_and_signals(void)
 	lodge_free(s);
 	CHECK(lodge_exec_start(lodge, &me, &c, &x) == 0 && reads(x, &at, "ready\r\n"));
 	CHECK(lodge_exec_resize(x, 33, 99) == 0);
-	CHECK(reads(x, &at, "33 99\r\n") && lodge_exec_wait(x, 20000) == 0);
+	CHECK(reads(x, &at, "33 99\r\n") && lodge_exec_wait(x, 20000, NULL) == 0);
 	lodge_exec_close(x);
 	c = (struct lodge_command){ SIZED(lodge_command), .text = "echo up; exec sleep 1000" };
 	at = 0;
 	CHECK(lodge_exec_start(lodge, &me, &c, &x) == 0 && reads(x, &at, "up\n"));
 	CHECK(FAILS(lodge_exec_signal(x, -3, LODGE_TO_TREE), LODGE_INVALID) && NAMES("signal"));
-	CHECK(lodge_exec_signal(x, SIGTERM, LODGE_TO_TREE) == 0 && lodge_exec_wait(x, 20000) == 0);
+	CHECK(lodge_exec_signal(x, SIGTERM, LODGE_TO_TREE) == 0 &&
+	      lodge_exec_wait(x, 20000, NULL) == 0);
 	CHECK(lodge_exec_get(x, &info) == 0 && info->state == LODGE_EXEC_KILLED);
 	CHECK(info->signal == SIGTERM && info->exit_code == -1);
 	lodge_free(info);
+	lodge_exec_close(x);
+}
+
+static void waiting_returns_the_result(void)
+{
+	struct lodge_command c = { SIZED(lodge_command),
+				   .text = "printf 'a\\0b'; echo oops >&2; exit 7" };
+	struct lodge_result *r = NULL, *again = NULL;
+	struct lodge_session *s = NULL;
+	struct lodge_exec *x = NULL;
+
+	CHECK(enter_me(&s) == 0);
+	lodge_free(s);
+	CHECK(lodge_exec_start(lodge, &me, &c, &x) == 0);
+	CHECK(lodge_exec_wait(x, 20000, &r) == 0 && r->exit_code == 7 && r->status == 7);
+	CHECK(r->out_len == 3 && !memcmp(r->out, "a\0b", 4) && r->out_total == 3);
+	CHECK_STR(r->err, "oops\n");
+	CHECK_STR(r->exec_id, lodge_exec_id(x));
+	CHECK(!r->signal && !r->limits_hit && lodge_exec_wait(x, 0, &again) == 0);
+	CHECK(again->exit_code == 7 && again->out_len == 3);
+	lodge_free(again);
+	lodge_free(r);
+	lodge_exec_close(x);
+	c = (struct lodge_command){ SIZED(lodge_command), .text = "sleep 1000" };
+	CHECK(lodge_exec_start(lodge, &me, &c, &x) == 0);
+	r = NULL;
+	CHECK(FAILS(lodge_exec_wait(x, 10, &r), LODGE_TIMEOUT) && !r);
+	CHECK(lodge_exec_kill(x) == 0);
+	lodge_exec_close(x);
+}
+
+/* Also a process that left the process group and ignores what can be ignored. */
+static void killing_ends_everything(void)
+{
+	struct lodge_command c = {
+		SIZED(lodge_command),
+		.text = "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; echo "
+			"$$ > left; while :; do sleep 1000; done' & echo up; wait"
+	};
+	struct lodge_result *r = NULL;
+	struct lodge_session *s = NULL;
+	struct lodge_exec *x = NULL;
+	uint64_t at = 0;
+
+	CHECK(enter_me(&s) == 0);
+	lodge_free(s);
+	CHECK(lodge_exec_start(lodge, &me, &c, &x) == 0 && reads(x, &at, "up\n"));
+	CHECK(says(&me, "until [ -s left ]; do sleep 0.05; done; kill -0 $(cat left) && echo on",
+		   "on"));
+	CHECK(lodge_exec_kill(x) == 0 && lodge_exec_wait(x, 20000, &r) == 0);
+	CHECK(r->signal == SIGKILL && r->exit_code == -1 && r->status == 128 + SIGKILL);
+	CHECK_STR(r->out, "up\n");
+	lodge_free(r);
+	CHECK(lodge_exec_kill(x) == 0); /* it has ended: nothing to do */
+	CHECK(says(&me, "kill -0 $(cat left) 2>/dev/null || echo gone", "gone"));
 	lodge_exec_close(x);
 }
 
@@ -217,7 +277,7 @@ static void a_held_command_waits(void)
 		at += n;
 		CHECK(lodge_exec_consumed(x, at, 0) == 0);
 	}
-	CHECK(at == 108894 && lodge_exec_wait(x, 20000) == 0);
+	CHECK(at == 108894 && lodge_exec_wait(x, 20000, NULL) == 0);
 	CHECK(FAILS(lodge_exec_read(x, LODGE_STDOUT, 0, buf, 1, 0, &n), LODGE_LIMIT));
 	CHECK(lodge_last_errno() == ERANGE);
 	lodge_exec_close(x);
@@ -236,6 +296,8 @@ int main(int argc, char **argv)
 	RUN(bad_commands_are_refused);
 	RUN(commands_take_input_and_signals);
 	RUN(terminals_and_signals);
+	RUN(waiting_returns_the_result);
+	RUN(killing_ends_everything);
 	RUN(a_held_command_waits);
 	return leave();
 }

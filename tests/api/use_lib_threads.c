@@ -44,15 +44,15 @@ static void results_are_like_those_of_a_shell(void)
 	struct lodge_result *r = NULL;
 
 	CHECK(lodge_thread_run(lodge, &it, "pwd; id -u; exit 3", 10, &r) == 0);
-	CHECK(r->status == 3 && r->code == 3);
+	CHECK(r->status == 3 && r->exit_code == 3);
 	CHECK_STR(r->out, "/workspace\n1000\n");
 	lodge_free(r);
 	CHECK(lodge_thread_run(lodge, &it, "kill -9 $$", 10, &r) == 0 && r->status == 128 + 9);
 	lodge_free(r);
 	CHECK(lodge_thread_run(lodge, &it, "sleep 60", 0.2, &r) == 0);
-	CHECK(r->hits & LODGE_HIT_TIME && r->status > 128);
+	CHECK(r->limits_hit & LODGE_HIT_TIME && r->status > 128);
 	lodge_free(r);
-	CHECK(FAILS(lodge_thread_run(lodge, &it, "true", 0, &r), LODGE_INVALID) &&
+	CHECK(FAILS(lodge_thread_run(lodge, &it, "true", -1, &r), LODGE_INVALID) &&
 	      NAMES("timeout"));
 	CHECK(FAILS(lodge_thread_run(lodge, &it, "", 1, &r), LODGE_INVALID) && NAMES("command"));
 }

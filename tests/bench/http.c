@@ -190,12 +190,13 @@ static void burst(const struct bench *b)
 static void latency(const struct bench *b)
 {
 	static const char *const pool[] = { "LODGE_POOL=8", NULL };
+	static const char *const no_pool[] = { "LODGE_POOL=0", NULL };
 	struct client *c = calloc(2, sizeof(*c));
 	struct daemon plain, pooled;
 	bool root = geteuid() == 0;
 
 	must(c ? 0 : -1, NULL, "memory");
-	daemon_start(b, &plain, "http", NULL);
+	daemon_start(b, &plain, "http", no_pool);
 	client_open(&c[0], plain.port);
 	if (root) {
 		daemon_start(b, &pooled, "pool", pool);

@@ -21,6 +21,7 @@
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 #include "sandbox/guest_exec_sync.h"
+#include "../unit/exec_run.h"
 
 enum { SETTLE_US = 300000, CROWD = 5000 };
 

@@ -2,11 +2,13 @@
 """lodge users, cleanup, keys, policy, status, bench."""
 import http.server
 import json
+import re
 import threading
 
 import pytest
 
 from client import KEY
+from relay import Relay
 from terminal import Terminal
 
 
@@ -26,30 +28,46 @@ def lines(result):
 
 
 def test_users(lodged, client, people):
-    rows = lines(lodged.lodge("users"))
-    assert rows[0].split() == ["NAME", "EMAIL", "USER", "SANDBOX", "PROJECT", "CREATED", "LAST", "USED"]
-    assert len(rows) == 3 and all("ada" in r and "sbx_" in r for r in rows[1:]) and "blue" in rows[2]
-    users = json.loads(lodged.lodge("users", "--json")[1])["users"]
-    assert [u["id"] for u in users] == ["ada"] and [s["id"] for s in users[0]["sessions"]] == people[:2]
+    client.run(people[0], "head -c 10000000 /dev/zero > /dev/shm/x")
+    asked = []
+    with Relay(lodged, asked.append) as relay:
+        rows = lines(lodged.lodge("users", "--sort", "memory", env=lodged.env() | {"LODGE_URL": relay.url}))
+    assert [line.split()[1] for line in asked] == ["/v1/users?limit=1000&sort=memory"]
+    assert rows[0].split() == ["USER", "NAME", "EMAIL", "RUNNING", "SESSIONS", "MEMORY", "DISK", "CPU", "24H", "LAST", "USED",
+                               "OVER", "QUOTA"]
+    assert [r.split()[0] for r in rows[1:3]] == ["ada", "bob"] and rows[1].split()[3:5] == ["2", "2"]
+    users = {u["id"]: u for u in json.loads(lodged.lodge("users", "--json")[1])["users"]}
+    assert users["ada"]["memory"] >= 10000000 and users["bob"]["running"] == 0 and users["bob"]["sessions"] == 1
+    assert users["ada"]["reserved"]["memory"] == 2 * client.session(people[0])["limits"]["memory_bytes"]
     key = client.post("/v1/keys", {"tenant": "default", "scope": "session", "user": "ada"}).json
     seen = lodged.lodge("users", "--json", env=dict(lodged.env(), LODGE_API_KEY=key["secret"]))
-    assert seen[0] == 0 and len(json.loads(seen[1])["users"]) == 1
+    assert seen[0] == 0 and [u["id"] for u in json.loads(seen[1])["users"]] == ["ada"]
     client.delete("/v1/keys/" + key["key"]["id"])
+
+
+def test_the_name_of_a_user(lodged, client, people):
+    rows = dict(r.split(None, 1) for r in lines(lodged.lodge("users", "set", "ada", "--name", "Ada L", "--email", "ada@example.com")))
+    assert (rows["name"], rows["email"]) == ("Ada L", "ada@example.com")
+    assert re.search(r"^ada +Ada L +ada@example.com ", "\n".join(lines(lodged.lodge("users", "--search", "ADA L"))), re.M)
+    assert lodged.lodge("users", "set", "ada")[0] == 2 and lodged.lodge("users", "set", "ada", "--email", "x")[0] == 1
+    lines(lodged.lodge("users", "set", "ada", "--no-name"))
+    assert client.get("/v1/users/ada").json["user"]["name"] is None
 
 
 def test_one_user(lodged, client, people):
     rows = dict(r.split(None, 1) for r in lines(lodged.lodge("users", "show", "ada")))
-    assert rows["user"] == "ada" and rows["sessions"] == "2" and rows["sandboxes"] == "2, no limit"
-    assert json.loads(lodged.lodge("users", "show", "ada", "--json")[1]).keys() == {"user", "quota", "usage"}
+    assert rows["user"] == "ada" and rows["sessions"] == "2" and rows["sandboxes"] == "2, no limit (running)"
+    assert "(sum of the limits of running sandboxes)" in rows["memory"] and "(sum of the limits of all sessions)" in rows["disk"]
+    assert json.loads(lodged.lodge("users", "show", "ada", "--json")[1]).keys() == {"user", "quota", "quota_not_enforced", "usage"}
     assert lodged.lodge("users", "show", "nosuch")[0] == 1
     assert lines(lodged.lodge("users", "ls"))[0] == lines(lodged.lodge("users"))[0]
 
 
 def test_quota(lodged, client, people):
-    assert lines(lodged.lodge("users", "quota", "bob"))[0] == "sandboxes  0, no limit"
+    assert lines(lodged.lodge("users", "quota", "bob"))[0] == "sandboxes  0, no limit (running)"
     rows = lines(lodged.lodge("users", "quota", "bob", "--sandboxes", "3", "--memory", "2G", "--disk", "1T", "--cpu", "2h"))
-    assert rows[:2] == ["sandboxes  0 of 3", "memory     0 of 2.0G"]
-    assert rows[2].endswith(" of 1.0T") and rows[3].endswith(" of 2h")
+    assert rows[:2] == ["sandboxes  0 of 3 (running)", "memory     0 of 2.0G (sum of the limits of running sandboxes)"]
+    assert " of 1.0T (" in rows[2] and " of 2h (" in rows[3]
     answer = json.loads(lodged.lodge("users", "quota", "bob", "--sandboxes", "0", "--unset", "memory,cpu", "--json")[1])
     assert answer["quota"] == {"sandboxes": 0, "memory_bytes": 0, "disk_bytes": 1 << 40, "cpu_ms": 0}
     assert client.get("/v1/users/bob/quota").json["quota"] == answer["quota"]
@@ -67,19 +85,21 @@ def test_quota(lodged, client, people):
 
 def test_cleanup(lodged, client, people):
     t = Terminal("cleanup", "ada", env=lodged.env())
-    t.wait("Delete all sessions of ada")
+    t.wait("End the running sandboxes of ada and delete their files")
     t.type("\n")
     assert t.end() == 1 and client.session(people[0])
-    rows = lines(lodged.lodge("cleanup", "ada"))
+    rows = lines(lodged.lodge("cleanup", "--yes", "ada"))
     assert rows[0] == "ada: 2 ended, 0 failed" and sum("ended   sbx_" in r for r in rows) == 2
     assert client.get("/v1/sessions/" + people[0]).status == 410
-    answer = json.loads(lodged.lodge("cleanup", "--all", "--json")[1])
-    assert answer == {"users": [{"id": "bob", "ended": [people[2]], "failed": []}]}
-    assert lines(lodged.lodge("cleanup", "--all")) == ["nothing to delete: no user has a session"]
-    assert json.loads(lodged.lodge("cleanup", "--all", "--json")[1]) == {"users": []}
-    assert json.loads(lodged.lodge("cleanup", "nosuch", "--json")[1])["users"][0]["ended"] == []
+    client.post(f"/v1/sessions/{people[2]}/resume")
+    sandbox = client.session(people[2])["sandbox"]
+    answer = json.loads(lodged.lodge("cleanup", "--yes", "--all", "--json")[1])
+    assert answer == {"users": [{"id": "bob", "ended": [sandbox], "failed": []}]}
+    assert lines(lodged.lodge("cleanup", "--yes", "--all")) == ["nothing to end: no user has a running sandbox"]
+    assert json.loads(lodged.lodge("cleanup", "--yes", "--all", "--json")[1]) == {"users": []}
+    assert json.loads(lodged.lodge("cleanup", "--yes", "nosuch", "--json")[1])["users"][0]["ended"] == []
     for words in ((), ("ada", "--all")):
-        assert lodged.lodge("cleanup", *words, "--url", "http://127.0.0.1:1")[0] == 2
+        assert lodged.lodge("cleanup", "--yes", *words, "--url", "http://127.0.0.1:1")[0] == 2
 
 
 class Stuck(http.server.BaseHTTPRequestHandler):
@@ -102,9 +122,9 @@ def test_cleanup_reports_partial_failure(lodged):
     server = http.server.HTTPServer(("127.0.0.1", 0), Stuck)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     env = dict(lodged.env(), LODGE_URL=f"http://127.0.0.1:{server.server_port}")
-    status, out, _ = lodged.lodge("cleanup", "ada", env=env)
+    status, out, _ = lodged.lodge("cleanup", "--yes", "ada", env=env)
     assert status == 1 and out == b"ada: 1 ended, 1 failed\n  ended   sbx_a\n  failed  sbx_?[31mb\n"
-    status, out, _ = lodged.lodge("cleanup", "ada", "--json", env=env)
+    status, out, _ = lodged.lodge("cleanup", "--yes", "ada", "--json", env=env)
     assert status == 1 and json.loads(out)["users"][0]["failed"] == ["sbx_\033[31mb"]
     server.shutdown()
     server.server_close()
@@ -124,7 +144,7 @@ def test_keys(lodged, client):
     assert made["key"]["user"] == "ada" and made["secret"].startswith("lk_")
     for k in (kid, made["key"]["id"]):
         assert lines(lodged.lodge("keys", "rm", "--yes", k)) == [f"revoked {k}"]
-    status, _, err = lodged.lodge("keys", "rm", kid)
+    status, _, err = lodged.lodge("keys", "rm", "--yes", kid)
     assert status == 1 and kid in err
     assert lodged.lodge("keys", "add", "--expires", "never")[0] == 2
     assert lodged.lodge("keys", "add", "--scope", "king")[0] == 1
@@ -151,7 +171,7 @@ def test_policies(lodged, client, tmp_path):
     names = [p["name"] for p in json.loads(lodged.lodge("policy", "ls", "--json")[1])["policies"]]
     assert sorted(names) == ["copy", "readers"]
     for name in names:
-        assert lodged.lodge("policy", "rm", name)[0] == 0
+        assert lodged.lodge("policy", "rm", "--yes", name)[0] == 0
     status, _, err = lodged.lodge("policy", "show", "copy")
     assert status == 1 and "copy" in err
     assert lodged.lodge("policy", "set", "x", "--max-active", "no")[0] == 2

@@ -16,6 +16,9 @@ from roots import needs_busybox, root
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux")
 
 
+PROMPT = r"\S+@lodge:.*\$ *$"  # of the shell inside, which waits for input
+
+
 class Terminal:
     """An outer shell with the prompt "outer$"."""
 
@@ -55,7 +58,7 @@ class Terminal:
     def enter(self, *words):
         self.clear()
         self.type(f"{LODGE} enter " + " ".join(words))
-        self.sees(r"\S+@lodge:.*\$")
+        self.sees(PROMPT)
 
     def status(self):
         """The exit status of the last command; also checks that the terminal was restored."""
@@ -136,6 +139,7 @@ def test_a_full_screen_editor_works(term, key, client):
     term.keys("Escape")
     term.keys(":wq", "Enter")
     term.sees(r"\S+@lodge:.*\$ vi -u NONE note")
+    term.sees(PROMPT)  # before that, the editor would get what is typed
     assert "second" not in term.screen()
     term.type("stty size; tr '\\n' + < note; echo")
     term.sees("14 60$")
@@ -149,7 +153,7 @@ def test_detach_and_reconnect(term, key, client):
     term.keys("C-]")
     term.keys("d")
     assert term.status() == 0
-    assert f"lodge: detached; it keeps running (reconnect: lodge enter {key})" in term.screen()
+    assert f"lodge: detached; it keeps running (reconnect: lodge shell {key})" in term.screen()
     term.enter(key)
     term.sees("marker")  # replayed from the end of its output
     assert "reconnected to the shell" in term.screen()
@@ -168,13 +172,14 @@ def test_replayed_terminal_queries_get_no_reply(term, key):
     term.type("vi -u NONE note")
     term.sees("~ *$")
     term.keys(":q!", "Enter")
+    term.sees(PROMPT)  # before that, the editor would get what is typed
     term.type("printf '\\033[c\\033[>c\\033[6n'; sleep 1; read -rsn 999 -t 1; clear; echo do''ne")
     term.sees("done")
     term.keys("C-]")
     term.keys("d")
     assert term.status() == 0
     term.enter(key)
-    term.sees(r"\S+@lodge:.*\$ *$")
+    term.sees(PROMPT)
     term.type("echo cl''ean")
     term.sees("clean$")
     assert "not found" not in term.screen() and ";" not in term.screen().rpartition("@lodge")[2], term.screen()
@@ -217,7 +222,7 @@ def test_a_shell_without_bash(term, key, client):
 def test_no_detach_keys(term, key):
     term.enter("--no-detach-keys", key)
     assert "ctrl-]" not in term.screen()
-    term.type("echo rea''dy; read -rsn 2 x; echo \"got=${#x}\"")
+    term.type("stty -echo; echo rea''dy; read -rsn 2 x; stty echo; echo \"got=${#x}\"")
     term.sees("ready")
     term.keys("C-]")
     term.keys("d")

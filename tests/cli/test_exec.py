@@ -33,6 +33,14 @@ def test_exit_statuses(lodged, session, words, status):
     assert said.startswith("lodge: ") or status == 128 + signal.SIGTERM, said
 
 
+def test_a_program_that_is_missing_is_127_in_the_background_too(lodged, session):
+    got, out, said = lodged.lodge("exec", "-d", session, "nosuch-program")
+    assert got == 127 and out.startswith(b"exe_") and "nosuch-program" in said
+    assert lodged.lodge("exec", "-d", session, "true")[0] == 0
+    got, out, _ = lodged.lodge("exec", "--json", session, "nosuch-program")
+    assert got == 127 and json.loads(out)["exit_code"] == 127
+
+
 def test_limit_hits_are_reported_with_the_limit(lodged, client):
     sid = client.enter(limits={"memory_bytes": 64 << 20, "pids": 16, "file_bytes": 4096})
     try:
@@ -51,16 +59,16 @@ def test_limit_hits_are_reported_with_the_limit(lodged, client):
 
 
 def test_workdir_and_environment(lodged, session):
-    words = ["-w", "/tmp", "--env", "A=1 2", "--env", "B==", "-c", "pwd; echo $A$B"]
+    words = ["-w", "/tmp", "-e", "A=1 2", "--env", "B==", "-u", "1000", "-c", "pwd; echo $A$B"]
     assert lodged.lodge("exec", session, *words) == (0, b"/tmp\n1 2=\n", "")
     assert lodged.lodge("exec", *words, session) == (0, b"/tmp\n1 2=\n", "")
 
 
 @pytest.mark.parametrize("words", [[], ["--nothing", "s"], ["s", "--env", "A", "true"], ["s", "-c", "true", "true"],
                                    ["s", "--timeout", "x", "true"]])
-def test_wrong_usage_is_125(lodged, words):
+def test_wrong_usage_is_2(lodged, words):
     status, out, said = lodged.lodge("exec", *words)
-    assert status == 125 and not out and said.startswith("lodge: ") and said.count("\n") == 1
+    assert status == 2 and not out and said.startswith("lodge: ") and said.count("\n") == 1
 
 
 def test_an_unknown_session_is_125(lodged):
@@ -98,7 +106,7 @@ def test_run_and_exec_report_the_same_fields(lodged, session, tmp_path):
     for words in (["-c", "echo out; exit 5"], ["--timeout", "200ms", "sleep", "60"], ["-w", "/tmp", "-c", "kill -9 $$"]):
         run = json.loads(lodged.lodge("run", "--json", "--home", str(tmp_path / "home"), *words)[1])
         execd = json.loads(lodged.lodge("exec", "--json", session, *words)[1])
-        assert run.keys() - execd.keys() == {"source", "ready_ms"} and execd.keys() - run.keys() == {"exec_id", "lost"}
+        assert run.keys() - execd.keys() == {"source", "ready_ms", "limits_not_enforced"} and execd.keys() - run.keys() == {"exec_id", "lost"}
         for name in ("exit_code", "signal", "stdout", "stderr", "encoding", "stdout_bytes", "stderr_bytes", "truncated",
                      "timed_out", "oom_killed", "limits"):
             assert run[name] == execd[name], name
@@ -170,7 +178,7 @@ def test_a_closed_stdout_ends_the_command(lodged, session):
     p = lodged.start_lodge("exec", session, "yes")
     p.stdout.read(10)
     p.stdout.close()
-    assert p.wait(60) == 128 + signal.SIGPIPE
+    assert p.wait(180) == 128 + signal.SIGPIPE
     p.stderr.close()
     assert wait_for(lambda: not running(lodged, session))
 
@@ -214,3 +222,14 @@ def test_rate_limited_requests_are_retried(lodged):
         assert wait_for(lambda: d.client().delete("/v1/sessions/key:k").status == 200, pause=0.3)
     finally:
         d.close()
+
+
+def test_the_id_of_a_sandbox(lodged, client):
+    sid = client.enter(key="by sandbox")
+    sandbox = client.session(sid)["sandbox"]
+    assert lodged.lodge("exec", sandbox, "--", "echo", "here")[:2] == (0, b"here\n")
+    assert lodged.lodge("show", sandbox, "--json")[0] == 0
+    client.post(f"/v1/sessions/{sid}/hibernate")
+    status, _, err = lodged.lodge("exec", sandbox, "--", "true")
+    assert status == 125 and f"sandbox {sandbox} ended (by request)" in err and sid in err
+    client.delete("/v1/sessions/" + sid)

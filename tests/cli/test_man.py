@@ -10,12 +10,12 @@ from client import SOURCE
 from lodge import LODGE
 
 PAGES = {
-    "session": ("new", "ls", "show", "pause", "unpause", "hibernate", "resume", "extend", "rm"),
-    "snapshot": ("snapshot", "snapshots", "diff", "fork", "rollback", "export", "import"),
-    "users": ("users", "cleanup", "projects", "teams", "switch"),
-    "admin": ("status", "events", "templates", "keys", "bench", "completion"),
+    "session": ("create", "ls", "inspect", "stop", "start", "pause", "unpause", "extend", "set", "rm", "prune"),
+    "snapshot": ("snapshot", "diff", "fork", "rollback", "export", "import"),
+    "user": ("user", "cleanup", "project", "team", "switch"),
+    "admin": ("status", "events", "key", "bench", "completion"),
 }
-PAGES |= {name: (name,) for name in ("enter", "cp", "exec", "ps", "logs", "attach", "kill", "top", "policy", "login", "run",
+PAGES |= {name: (name,) for name in ("shell", "cp", "exec", "ps", "logs", "attach", "kill", "top", "policy", "login", "run",
                                      "template", "doctor")}
 
 
@@ -64,6 +64,16 @@ def test_help(form):
     assert all(len(line) <= 90 for line in lines), text
     for line in re.findall(r"^ +(?:-., )?--\S+(?: \S+)?(?:  +|\n +)(.*)$", text, re.M):
         assert 0 < len(line) <= 60, line
+
+
+def test_a_letter_means_one_thing():
+    meanings = {}
+    for form in FORMS:
+        for letter, name in listed(output_of(*form.split(), "--help")):
+            if letter:
+                meanings.setdefault(letter, set()).add(name)
+    assert all(len(names) == 1 for names in meanings.values()), meanings
+    assert {"e", "u"} <= {letter for form in ("exec", "run") for letter, _ in listed(output_of(form, "--help"))}
 
 
 def test_summaries():

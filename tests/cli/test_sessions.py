@@ -21,19 +21,32 @@ def alice(client):
 
 
 def test_new(lodged, client):
-    status, out, _ = lodged.lodge("new", "--key", "n", "--user", "bob", "--idle", "10m", "--lifetime", "2h")
+    status, out, _ = lodged.lodge("new", "--key", "n", "--user", "bob", "--idle", "10m", "--lifetime", "2h",
+                                  "--delete-after", "7d")
     sid = out.decode().strip()
     try:
         record = client.session(sid)
         assert status == 0 and record["key"] == "n" and record["user"] == "bob"
-        assert (record["idle_timeout_ms"], record["max_lifetime_ms"]) == (600000, 7200000)
+        assert (record["idle_timeout_ms"], record["lifetime_ms"], record["max_lifetime_ms"]) == (600000, 7200000, 18000000)
+        assert record["delete_after_ms"] == 7 * 86400000
         answer = json.loads(lodged.lodge("new", "--key", "n", "--json")[1])
         assert answer["outcome"] == "reused" and answer["session"]["id"] == sid
         assert lodged.lodge("new", "--key", "n") == lodged.lodge("new", "n") == (0, out, "")
         for words in (("n", "--key", "n"), ("n", "m")):
             assert lodged.lodge("new", *words)[:2] == (2, b""), words
         status, again, err = lodged.lodge("new", "--key", "n", "--idle", "5m")
-        assert (status, again) == (0, out) and err == "lodge: n already exists; ignored --idle\n"
+        assert (status, again) == (0, out)
+        assert err == "lodge: n already exists; --idle was ignored (use `lodge set` to change it)\n"
+        _, _, err = lodged.lodge("new", "n", "--idle", "5m", "--memory", "64M", "--cpus", "0.5", "--template", "empty", "--user", "bob")
+        assert err == ("lodge: n already exists; --idle, --memory and --cpus were ignored (use `lodge set` to change them)\n"
+                       "lodge: n already exists; --template was ignored (fixed when it was created)\n")
+        assert lodged.lodge("new", "n", "--idle", "10m", "--user", "bob") == (0, out, "")  # what it has
+        assert lodged.lodge("set", "n", "--idle", "5m", "--memory", "64M", "--max-lifetime", "1h") == (
+            0, f"n ({sid}): changed\n".encode(), f"lodge: n ({sid}): --lifetime is 60m now, because of --max-lifetime\n")
+        assert lodged.lodge("new", "n", "--idle", "5m", "--memory", "64M") == (0, out, "")
+        assert lodged.lodge("set", "n")[0] == 2
+        status, _, err = lodged.lodge("set", "n", "--idle", "7d")
+        assert status == 1 and "--idle: must be at most 1d (idle_timeout_max)" in err
     finally:
         client.delete("/v1/sessions/" + sid)
     status, out, err = lodged.lodge("new", "--json", "--memory", "64M", "--cpus", "0.5", "--pids", "50", "--disk", "100M")
@@ -43,6 +56,11 @@ def test_new(lodged, client):
         "memory_bytes": 64 << 20, "cpus": 0.5, "pids": 50, "disk_bytes": 100 << 20}.items() <= answer["limits"].items()
     status, _, err = lodged.lodge("new", "--memory", "much")
     assert status == 2 and "--memory" in err
+    for words, why in ((("--idle", "7d"), "--idle: must be at most 1d (idle_timeout_max)"),
+                       (("--lifetime", "30d"), "--lifetime: must be at most 5h (lifetime_max)"),
+                       (("--max-lifetime", "30d"), "--max-lifetime: must be at most 5h (lifetime_max)")):
+        status, out, err = lodged.lodge("new", *words)
+        assert (status, out) == (1, b"") and why in err
     status, _, err = lodged.lodge("new", "--idle", "soon")
     assert status == 2 and "--idle" in err
     status, _, err = lodged.lodge("new", "--template", "nosuch")
@@ -83,21 +101,21 @@ def test_nothing_to_list(lodged, client, session):
             (("ps", session), "no commands (run one: lodge exec)"),
             (("snapshots", session), "no snapshots (take one: lodge snapshot)"),
             (("policy", "ls"), "no policies (create one: lodge policy set)"),
-            (("projects", "--user", "nosuch"), "no projects (create one: lodge projects add)"),
-            (("users",), "no user has a running sandbox (see lodge ls)"),
-            (("keys", "--tenant", "nosuch"), "no keys (create one: lodge keys add)")):
+            (("projects", "--user", "nosuch"), "no projects (create one: lodge project create)"),
+            (("users", "--search", "nosuch"), "no users (a session with --user has one)"),
+            (("keys", "--tenant", "nosuch"), "no keys (create one: lodge key create)")):
         t = Terminal(*words, env=lodged.env())
         assert t.end() == 0 and t.seen.count(b"\n") == 2 and said.encode() in t.seen, t.seen
         status, out, err = lodged.lodge(*words)
         assert (status, out.count(b"\n"), err) == (0, 1, ""), words
         t = Terminal(*words, "--json", env=lodged.env())
-        assert t.end() == 0 and list(json.loads(t.seen).values()) == [[]]
+        assert t.end() == 0 and list(json.loads(t.seen).values())[0] == []
     client.run(session, "true")
     t = Terminal("ps", session, env=lodged.env())
     assert t.end() == 0 and b"no running command; -a lists the 1 that ended" in t.seen
     client.delete("/v1/sessions/" + session)
     t = Terminal("ls", env=lodged.env())
-    assert t.end() == 0 and b"no sessions (create one: lodge new)" in t.seen
+    assert t.end() == 0 and b"no sessions (create one: lodge create)" in t.seen
 
 
 def test_control_characters_are_not_printed_on_a_terminal(lodged, client):
@@ -110,9 +128,9 @@ def test_control_characters_are_not_printed_on_a_terminal(lodged, client):
             text = t.seen.replace(b"\r\n", b"\n")
             assert not any(c in text for c in (b"\033", b"\007", b"\r", "\u202e".encode(), "\u009b".encode())), text
             assert b"?]0;evil??name?31m" in text or words == ("users",)
-        assert json.loads(lodged.lodge("show", sid, "--json")[1])["results"][0]["session"]["key"] == name
+        assert json.loads(lodged.lodge("show", sid, "--json")[1])["session"]["key"] == name
         t = Terminal("show", sid, "--json", env=lodged.env())
-        assert t.end() == 0 and json.loads(t.seen)["results"][0]["session"]["key"] == name and not controls(t.seen), t.seen
+        assert t.end() == 0 and json.loads(t.seen)["session"]["key"] == name and not controls(t.seen), t.seen
     finally:
         client.delete("/v1/sessions/" + sid)
 
@@ -158,16 +176,26 @@ def test_show(lodged, client, alice):
     assert status == 0 and alice in text and "hibernates in 30m, after 30m without use" in text
     assert "echo one" in text and "exited 3" in text and "sh -c exit 3" in text
     assert re.search(r" (1 process|\d\d+ processes|[2-9] processes), ", text)
-    answer = json.loads(lodged.lodge("show", "alice", "--json")[1])["results"][0]
+    answer = json.loads(lodged.lodge("show", "alice", "--json")[1])
     assert answer["session"]["id"] == alice and answer["stats"]["pids"] >= 1 and len(answer["execs"]) == 2
     client.post(f"/v1/sessions/{alice}/hibernate")
     status, out, _ = lodged.lodge("show", alice)
-    assert status == 0 and b"asked by" in out and b"hibernates after 30m without use" in out
-    assert json.loads(lodged.lodge("show", "alice", "--json")[1])["results"][0]["stats"] is None
+    assert status == 0 and b"requested by" in out and b"hibernates after 30m without use" in out
+    assert json.loads(lodged.lodge("show", "alice", "--json")[1])["stats"] is None
     client.patch("/v1/sessions/" + alice, {"on_idle": "destroy"})
     assert b"is deleted " in lodged.lodge("show", alice)[1]
     status, _, err = lodged.lodge("show", "nosuch")
     assert status == 1 and "nosuch" in err
+
+
+def test_show_says_how_the_last_sandbox_ended(lodged, client, alice):
+    client.post(f"/v1/sessions/{alice}/exec", {"command": "sleep 1000", "background": True})
+    lodged.kill_sandbox(client.session(alice))
+    client.run(alice, "true")
+    said = r"^last sandbox +ended \d+(ms|s) ago: its init was killed by signal 9 \(not by lodge\), with 1 command running$"
+    assert re.search(said, lodged.lodge("show", "alice")[1].decode(), re.M), lodged.lodge("show", "alice")
+    client.post(f"/v1/sessions/{alice}/hibernate")
+    assert re.search(r"^last sandbox +ended \S+ ago: it was ended on request by ", lodged.lodge("show", "alice")[1].decode(), re.M)
 
 
 def test_pause_hibernate_resume_and_extend(lodged, client, alice, session):
@@ -177,13 +205,14 @@ def test_pause_hibernate_resume_and_extend(lodged, client, alice, session):
     assert lodged.lodge("unpause", "key:alice")[0] == 0
     assert lodged.lodge("ls", "-qs", "paused")[:2] == (0, b"")
     status, out, _ = lodged.lodge("hibernate", "alice", session, "--json")
-    assert status == 0 and [a["session"]["state"] for a in json.loads(out)["results"]] == ["hibernated"] * 2
-    answer = json.loads(lodged.lodge("resume", "alice", "--json")[1])
-    assert [a["outcome"] for a in answer["results"]] == ["resumed"]
+    assert status == 0 and [json.loads(a)["session"]["state"] for a in out.splitlines()] == ["hibernated"] * 2
+    assert json.loads(lodged.lodge("resume", "alice", "--json")[1])["outcome"] == "resumed"
     status, out, _ = lodged.lodge("extend", "--by", "40m", "alice")
-    assert status == 0 and b"at most until" in out and b"unchanged" not in out
-    assert b"unchanged" in lodged.lodge("extend", "--by", "1m", "alice")[1]
-    assert json.loads(lodged.lodge("extend", "alice", "--json")[1])["results"][0]["session"]["id"] == alice
+    assert status == 0 and b"not extended: at its maximum lifetime; hibernates " in out
+    assert lodged.lodge("set", "--lifetime", "1h", "alice")[0] == 0
+    assert b", extended by 40m; " in lodged.lodge("extend", "--by", "40m", "alice")[1]
+    assert b", to its maximum lifetime; " in lodged.lodge("extend", "--by", "9d", "alice")[1]
+    assert json.loads(lodged.lodge("extend", "alice", "--json")[1])["session"]["id"] == alice
     status, out, err = lodged.lodge("pause", "nosuch", "alice")
     assert status == 1 and b"alice" in out and err.startswith("lodge: nosuch: ")
     assert lodged.lodge("extend", "--by", "x", "alice")[0] == 2
@@ -192,15 +221,17 @@ def test_pause_hibernate_resume_and_extend(lodged, client, alice, session):
 
 def test_rm(lodged, client):
     sids = [client.enter(key=f"rm{i}", user="ada") for i in range(3)]
-    status, out, err = lodged.lodge("rm", "rm0", "nosuch", "--reason", "no need")
+    status, out, err = lodged.lodge("rm", "rm0")  # nobody can answer a question there
+    assert (status, out) == (2, b"") and "pass --yes" in err and client.session(sids[0])
+    status, out, err = lodged.lodge("rm", "--yes", "rm0", "nosuch", "--reason", "no need")
     assert status == 1 and out.decode().startswith(f"rm0 ({sids[0]}): deleted (user ada; ") and "no need" in out.decode()
     assert "nosuch" in err and client.get("/v1/sessions/" + sids[0]).status == 410
-    answer = json.loads(lodged.lodge("rm", sids[1], "--json")[1])
-    assert [a["tombstone"]["session"] for a in answer["results"]] == [sids[1]]
-    for words in (["nosuch"], ["nosuch", "neither"]):  # one format for any number of operands, and for failures
-        status, out, _ = lodged.lodge("rm", "--json", *words)
-        results = json.loads(out)["results"]
-        assert status == 1 and [r["operand"] for r in results] == words and "no session" in results[0]["error"]
+    answer = json.loads(lodged.lodge("rm", "--yes", sids[1], "--json")[1])
+    assert answer["tombstone"]["session"] == sids[1]
+    status, out, _ = lodged.lodge("rm", "--yes", "--json", "nosuch")
+    assert status == 1 and "no session" in json.loads(out)["error"]["message"]
+    status, out, _ = lodged.lodge("rm", "--yes", "--json", "nosuch", "neither")
+    assert status == 1 and [json.loads(line)["operand"] for line in out.splitlines()] == ["nosuch", "neither"]
     t = Terminal("rm", "rm2", env=lodged.env())
     t.wait("[y/N]")
     t.type("n\n")
@@ -247,9 +278,9 @@ def test_unknown_sessions_get_a_hint(lodged, tmp_path):
     (tmp_path / "f").write_text("f")
     said = "lodge: no session with key 'nosuch' (%s)\n"
     for words in (("exec", "nosuch", "true"), ("cp", str(tmp_path / "f"), "nosuch:")):
-        assert lodged.lodge(*words)[2] == said % "create it: lodge new nosuch", words
-    for words in ("rm", "export", "fork", "show", "snapshot", "hibernate", "ps"):  # these need an existing session
-        assert lodged.lodge(words, "nosuch")[2] == said % "see lodge ls", words
+        assert lodged.lodge(*words)[2] == said % "create it: lodge create nosuch", words
+    for words in ("rm --yes", "export", "fork", "show", "snapshot", "hibernate", "ps"):  # these need an existing session
+        assert lodged.lodge(*words.split(), "nosuch")[2] == said % "see lodge ls", words
     for key in ("$(no body)", "ses_x", "key:x", "-x"):
         assert "create it" not in lodged.lodge("exec", "key:" + key, "true")[2], key
     assert lodged.lodge("exec", "k" * 226, "true")[2].endswith("kkk'\n")  # the message has a truncated key, which cannot be pasted
@@ -268,10 +299,10 @@ def test_keys_that_look_like_references_are_refused(lodged, client, alice, key):
 
 
 @pytest.mark.parametrize("words, said", [
-    (["new", "--memory", "1"], "--memory: must be between"), (["new", "--cpus", "9999"], "--cpus: must be between"),
-    (["new", "--pids", "4000000000"], "--pids: must be between"), (["new", "--disk", "1"], "--disk: must be between"),
+    (["new", "--memory", "1B"], "--memory: must be between"), (["new", "--cpus", "9999"], "--cpus: must be between 0.01 and 1024 cpus"),
+    (["new", "--pids", "4000000000"], "--pids: must be between"), (["new", "--disk", "1B"], "--disk: must be between"),
     (["new", "--key", "k" * 300], "--key: must be 1 to 255 bytes"), (["new", "--policy", "nosuch"], "--policy: no policy"),
-    (["enter", "--memory", "1", "alice2"], "--memory: must be between"), (["extend", "alice", "--by", "0"], "--by: must be between"),
+    (["enter", "--memory", "1B", "alice2"], "--memory: must be between"), (["extend", "alice", "--by", "0"], "--by: must be between"),
     (["extend", "alice", "alice", "--by", "0"], "alice: --by: must be between"), (["keys", "add", "--scope", "x"], "--scope: "),
     (["exec", "alice", "--timeout", "60d", "true"], "--timeout: must be between"),
     (["policy", "set", "x", "--on-exceed", "x"], "--on-exceed: "), (["policy", "set", "x", "--allow", "a b"], "--allow: "),
@@ -288,3 +319,14 @@ def test_a_closed_pipe_ends_events(lodged, client, session):
                           check=False)
     os.close(writer)
     assert done.returncode == 141 and done.stderr == b"", done
+
+
+def test_show_after_an_extension(lodged, client):
+    sid = client.enter(lifetime_ms=3600_000, max_lifetime_ms=4 * 3600_000)
+    try:
+        assert "when its sandbox is 60m old (10s earlier unless a command runs); can be extended to 4h" in lodged.lodge("show", sid)[1].decode()
+        assert lodged.lodge("extend", sid, "--by", "30d")[0] == 0
+        shown = lodged.lodge("show", sid)[1].decode()
+        assert "when its sandbox is 4h old (10s earlier unless a command runs)\n" in shown, shown
+    finally:
+        client.delete("/v1/sessions/" + sid)

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from client import SOURCE, wait_for
-from lodge import LODGE
+from lodge import LODGE, ok
 from relay import Relay
 from terminal import Terminal
 
@@ -27,12 +27,20 @@ def busy(client):
 def test_top_once(lodged, busy, session):
     status, out, _ = lodged.lodge("top")
     rows = out.decode().splitlines()
-    assert status == 0 and rows[0].split() == ["SESSION", "USER", "CPU%", "MEMORY", "PIDS", "DISK", "IDLE", "STATE"]
+    assert status == 0 and rows[0].split() == ["SESSION", "USER", "CPU%", "MEMORY", "PIDS", "DISK", "LIMIT", "IDLE", "STATE"]
     assert rows[1].split()[:2] == ["busy", "ada"] and float(rows[1].split()[2]) > 0 and b"\033" not in out
     listed = json.loads(lodged.lodge("top", "--once", "--json")[1])["sessions"]
-    assert [s["id"] for s in listed] == [busy, session] and listed[0]["stats"]["pids"] >= 2
+    assert [s["id"] for s in listed] == [busy, session] and listed[0]["usage"]["pids"] >= 2
     status, _, err = lodged.lodge("top", "--url", "http://127.0.0.1:1")
     assert status == 125 and err
+
+
+def test_ls_and_top_are_one_request(lodged, busy, session):
+    for words in (("ls",), ("top",), ("top", "--json")):
+        with Relay(lodged, lambda line: None) as relay:
+            out = ok(lodged.lodge(*words, env=lodged.env() | {"LODGE_URL": relay.url}))
+            assert "busy" in out and session in out
+            assert relay.asked.count(b"HTTP/1.1\r\n") == 1, relay.asked
 
 
 @pytest.mark.parametrize("leave", ["q", "\x03", "signal"])
@@ -71,13 +79,13 @@ def test_top_can_be_left_while_the_service_hangs(lodged, busy, leave):
     def before(_):
         if silent.is_set():
             asked.set()
-            go_on.wait(60)
+            go_on.wait(180)
 
     with Relay(lodged, before) as relay:
         t = Terminal("top", env=lodged.env(TERM="xterm") | {"LODGE_URL": relay.url})
         t.wait("busy")
         silent.set()
-        assert asked.wait(60)
+        assert asked.wait(180)
         if leave == "signal":
             t.process.send_signal(signal.SIGTERM)
         else:
@@ -92,10 +100,25 @@ def test_top_times_out(lodged):
     assert (status, out) == (125, b"") and err.endswith("does not respond\n"), err
 
 
+def test_events_name_a_hibernation(lodged, client):
+    """The words of the API for it are sleep and sealed."""
+    sid = client.enter()
+    try:
+        assert client.post(f"/v1/sessions/{sid}/hibernate").status == 200
+        for words in ([], ["--kind", "hibernating,hibernated"], ["--kind", "sleep,hibernated"]):
+            status, out, _ = lodged.lodge("events", "--session", sid, *words)
+            found = re.findall(rf"(\w+) +{sid}", out.decode())
+            assert status == 0 and found[-2:] == ["hibernating", "hibernated"] and len(found) == (2 if words else 5), out
+        record = json.loads(lodged.lodge("events", "--session", sid, "--kind", "hibernated", "--json")[1])
+        assert record["kind"] == "sealed"
+    finally:
+        client.delete("/v1/sessions/" + sid)
+
+
 def test_events(lodged, client, session):
     client.post(f"/v1/sessions/{session}/hibernate")
     status, out, _ = lodged.lodge("events", "--session", session)
-    assert status == 0 and re.search(rf"create +{session}", out.decode()) and "sealed" in out.decode()
+    assert status == 0 and re.search(rf"create +{session}", out.decode()) and "hibernated" in out.decode()
     events = [json.loads(x) for x in lodged.lodge("events", "--json")[1].splitlines()]
     assert [e["id"] for e in events] == sorted({e["id"] for e in events})
     last = events[-1]["id"]
@@ -115,22 +138,37 @@ def named(client):
 def test_events_name_sessions_by_their_keys(lodged, client, session, named):
     gone = client.enter(key="soon-gone")
     client.delete("/v1/sessions/" + gone)
-    asked = []
-    with Relay(lodged, asked.append) as relay:
-        rows = [x for x in lodged.lodge("events", env=lodged.env() | {"LODGE_URL": relay.url})[1].decode().splitlines()
-                if any(n in x for n in (gone, session, "näme"))]
-    assert named not in "".join(rows) and "soon-gone" not in "".join(rows)
-    assert {x[29:47].rstrip() for x in rows} >= {"create", "ready", "destroy"} and {x[47:49] for x in rows} == {"se", "nä"}
+    rows = [x for x in lodged.lodge("events")[1].decode().splitlines()
+            if any(n in x for n in ("soon-gone", session, "näme"))]
+    assert named not in "".join(rows) and gone not in "".join(rows)  # a deleted session keeps its name
+    assert {x[29:47].rstrip() for x in rows} >= {"create", "ready", "destroy"} and {x[47:49] for x in rows} == {"se", "nä", "so"}
     assert {x[71:76] for x in rows if " by " in x} == {"  by "}, rows  # columns line up although the name has wide bytes
-    assert len([x for x in asked if "/v1/sessions" in x]) == 1, asked
-    p = lodged.start_lodge("events", "-f", "--since", "0")
-    try:
-        while "ready" not in (line := p.stdout.readline().decode()) or "näme" not in line:
-            assert line
-    finally:
-        p.kill()
-        p.communicate()
     assert " näme" in lodged.lodge("events", "--session", named)[1].decode()
+
+
+def test_following_events_asks_for_nothing_else(lodged, client, session):
+    with Relay(lodged, lambda line: None) as relay:
+        p = lodged.start_lodge("events", "-f", "-n", "1", env=lodged.env() | {"LODGE_URL": relay.url})
+        try:
+            assert p.stdout.readline()
+            for i in range(5):
+                client.delete("/v1/sessions/" + client.enter(key=f"fleeting-{i}", asleep=True))
+                while f"fleeting-{i}" not in (line := p.stdout.readline().decode()) or "destroy" not in line:
+                    assert line
+        finally:
+            p.kill()
+            p.communicate()
+        assert relay.asked.count(b"HTTP/1.1\r\n") == 2, relay.asked  # the newest one, and the stream
+
+
+def test_the_newest_events(lodged, client, session):
+    events = [json.loads(x) for x in ok(lodged.lodge("events", "--json")).splitlines()]
+    last = [json.loads(x) for x in ok(lodged.lodge("events", "-n", "3", "--json")).splitlines()]
+    assert last == events[-3:]
+    made = [json.loads(x) for x in ok(lodged.lodge("events", "-n", "2", "--kind", "create,nonsense", "--json")).splitlines()]
+    assert made == [e for e in events if e["kind"] == "create"][-2:]
+    assert lodged.lodge("events", "-n", "0")[0] == 2
+    assert ok(lodged.lodge("events", "--user", "nobody")) == ""
 
 
 def test_events_followed_over_a_restart(lodged, client):
@@ -151,7 +189,7 @@ def test_events_followed_over_a_restart(lodged, client):
         stored = [e["id"] for e in client.get("/v1/events?limit=1000").json["events"]]
         assert ids == [i for i in stored if i <= ids[-1]]  # nothing is missing
         p.send_signal(signal.SIGINT)
-        p.wait(20)
+        p.wait(180)
     finally:
         p.kill()
         p.wait()
@@ -179,12 +217,12 @@ def complete(lodged, tmp_path, *words):
 
 def test_bash_completion(lodged, session, tmp_path):
     assert set(complete(lodged, tmp_path, "")) == {"--help", "--version", *names()}
-    assert complete(lodged, tmp_path, "snap") == ["snapshot", "snapshots"]
-    assert complete(lodged, tmp_path, "show", "ses_") == [session]
+    assert complete(lodged, tmp_path, "snap") == ["snapshot"]
+    assert complete(lodged, tmp_path, "inspect", "ses_") == [session]
     client = lodged.client()
     for key in ("plain.key", "$(touch bad)", "two words"):
         client.enter(key=key, asleep=True)
-    assert [w for w in complete(lodged, tmp_path, "show", "") if not w.startswith("ses_")] == ["plain.key"]
+    assert [w for w in complete(lodged, tmp_path, "inspect", "") if not w.startswith("ses_")] == ["plain.key"]
     for key in ("plain.key", "%24%28touch%20bad%29", "two%20words"):
         assert client.delete("/v1/sessions/key:" + key).status == 200
     snapshot = client.post(f"/v1/sessions/{session}/snapshots", {}).json["snapshot"]["id"]
@@ -194,16 +232,17 @@ def test_bash_completion(lodged, session, tmp_path):
     assert client.delete("/v1/snapshots/" + snapshot).status == 204
     assert "--project" in complete(lodged, tmp_path, "ls", "--")
     assert complete(lodged, tmp_path, "ls", "--state", "hib") == ["hibernating", "hibernated"]
-    for words in (("templates", "show"), ("templates", "set"), ("templates", "rm", "x"), ("new", "--template"),
-                  ("enter", "--template")):
+    for words in (("template", "inspect"), ("template", "set"), ("template", "rm", "x"), ("create", "--template"),
+                  ("shell", "--template")):
         assert complete(lodged, tmp_path, *words, "ho") == ["host"], words
-    for words in (("templates", "add"), ("run", "--template")):  # a new name, and names of the local store
+    for words in (("template", "create"), ("run", "--template")):  # a new name, and names of the local store
         assert complete(lodged, tmp_path, *words, "ho") == [], words
-    assert set(complete(lodged, tmp_path, "keys", "")) == {"ls", "add", "rm"}
-    assert set(complete(lodged, tmp_path, "users", "")) == {"ls", "show", "quota"}
-    assert "--sandboxes" in complete(lodged, tmp_path, "users", "quota", "--")
-    assert "--expires" in complete(lodged, tmp_path, "keys", "add", "--")
-    assert set(complete(lodged, tmp_path, "policy", "")) == {"test", "ls", "show", "set", "rm"}
+    assert set(complete(lodged, tmp_path, "key", "")) == {"ls", "create", "rm"}
+    assert set(complete(lodged, tmp_path, "user", "")) == {"ls", "inspect", "quota", "set"}
+    assert "--sandboxes" in complete(lodged, tmp_path, "user", "quota", "--")
+    assert "--expires" in complete(lodged, tmp_path, "key", "create", "--")
+    assert {"--local", "--data"} <= set(complete(lodged, tmp_path, "template", "ls", "--"))
+    assert set(complete(lodged, tmp_path, "policy", "")) == {"test", "ls", "inspect", "set", "rm"}
     assert "--session" in complete(lodged, tmp_path, "snapshot", "rm", "--")
     assert complete(lodged, tmp_path, "run", "x") == []
     quiet = dict(lodged.env(), LODGE_URL="http://127.0.0.1:1")
@@ -218,14 +257,44 @@ def test_zsh_completion(tmp_path):
     for name in names():
         assert f"\t\t\t'{name}:" in text
         assert re.search(rf"^\t'{name}( [a-z]+)?'\) _arguments", text, re.M), name
-    assert subprocess.run([LODGE, "completion", "fish"], stderr=subprocess.PIPE, check=False).returncode == 2
+    assert subprocess.run([LODGE, "completion", "csh"], stderr=subprocess.PIPE, check=False).returncode == 2
+
+
+def test_fish_completion(lodged, session, tmp_path):
+    env = lodged.env(HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path / "config"), SHELL="/usr/bin/fish")
+    env["PATH"] = os.path.dirname(LODGE) + ":" + env["PATH"]
+    said = subprocess.run([LODGE, "completion", "install"], stdout=subprocess.PIPE, env=env, check=True).stdout.decode()
+    assert said == f"installed {tmp_path}/config/fish/completions/lodge.fish\n"
+
+    def completed(line):
+        done = subprocess.run(["fish", "-c", f"complete -C '{line}'"], stdout=subprocess.PIPE, env=env, check=True)
+        return [row.split("\t")[0] for row in done.stdout.decode().splitlines()]
+    assert set(completed("lodge ")) == set(names())
+    assert completed("lodge key ") == ["create", "ls", "rm"]
+    assert "--expires" in completed("lodge key create --") and "--expires" not in completed("lodge key ls --")
+    assert completed("lodge inspect ses_") == [session]
+    assert completed("lodge create --template ho") == ["host"] and completed("lodge template rm ho") == ["host"]
+    assert completed("lodge ls --state hib") == ["hibernated", "hibernating"]
+
+
+@pytest.mark.parametrize("shell, below", [("bash", ".local/share/bash-completion/completions/lodge"),
+                                          ("zsh", ".local/share/zsh/site-functions/_lodge")])
+def test_completion_install(tmp_path, shell, below):
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SHELL": "/bin/sh"}
+    done = subprocess.run([LODGE, "completion", "install", shell], stdout=subprocess.PIPE, env=env, check=True)
+    assert done.stdout.decode().startswith(f"installed {tmp_path / below}\n")
+    assert ("fpath=(" in done.stdout.decode()) == (shell == "zsh")
+    assert (tmp_path / below).read_bytes() == subprocess.run([LODGE, "completion", shell], stdout=subprocess.PIPE,
+                                                             check=True).stdout
+    for words in (("install",), ("install", "csh")):
+        assert subprocess.run([LODGE, "completion", *words], env=env, stderr=subprocess.PIPE, check=False).returncode == 2
 
 
 def test_help_and_unknown_commands():
     def say(*words):
         done = subprocess.run([LODGE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         return done.returncode, done.stdout.decode(), done.stderr.decode()
-    assert say("help", "ls") == say("ls", "--help") and say("help", "keys", "add") == say("keys", "add", "--help")
+    assert say("help", "ls") == say("ls", "--help") and say("help", "key", "create") == say("keys", "add", "--help")
     assert say("help") == say("--help")
     assert say("snapsht")[2] == 'lodge: unknown command "snapsht" (did you mean lodge snapshot? try lodge --help)\n'
     assert say("help", "exce")[2] == 'lodge: unknown command "exce" (did you mean lodge exec? try lodge --help)\n'

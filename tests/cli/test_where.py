@@ -2,13 +2,17 @@
 """Which lodged the command uses, and with which key."""
 import os
 import signal
+import socket
 import stat
 import subprocess
+import tempfile
 import termios
 
 import pytest
 from client import KEY
+from daemon import Daemon
 from lodge import LODGE
+from machine import remove_home
 from terminal import Terminal
 
 
@@ -112,6 +116,89 @@ def test_the_key_next_to_the_socket_is_used(lodged, session, home):
         os.unlink(os.path.join(lodged.home, "admin.key"))
 
 
+def test_one_variable_names_the_data_directory(lodged, session, home):
+    """For commands with and without a service; LODGE_HOME is its older name, which LODGE_DATA overrides."""
+    for name in ("LODGE_DATA", "LODGE_HOME"):
+        assert ask(home, "ps", session, LODGE_API_KEY=KEY, **{name: lodged.home})[0] == 0
+        status, out, said = ask(home, "template", "ls", **{name: str(home / name)})
+        assert (status, said) == (0, "") and "host" in out and (home / name).is_dir()
+    assert ask(home, "template", "ls", LODGE_DATA=str(home / "new"), LODGE_HOME=str(home / "old"))[0] == 0
+    assert (home / "new").is_dir() and not (home / "old").exists()
+    assert ask(home, "template", "ls", "--home", str(home / "given"), LODGE_DATA=str(home / "x"))[0] == 0
+    assert (home / "given").is_dir() and not (home / "x").exists()
+
+
+@pytest.fixture
+def keyed():
+    """A lodged that made its own admin key, and was asked to listen on one port only."""
+    data = tempfile.mkdtemp(prefix="lodge-key-")
+    with Daemon(data, key=None) as d:
+        d.url, local = d.addresses(2)
+        assert local == f"unix:{data}/lodge.sock", "the socket is always open"
+        d.port = d.url.rsplit(":", 1)[1]
+        yield d
+    remove_home(data)
+
+
+def test_the_key_of_a_local_data_directory_is_used_on_loopback(keyed, home):
+    for url in (keyed.url, f"http://localhost:{keyed.port}", keyed.url + "/"):
+        assert ask(home, "ls", LODGE_URL=url, LODGE_DATA=keyed.home) == (0, *ask(home, "ls", LODGE_DATA=keyed.home)[1:]), url
+    status, _, said = ask(home, "ls", LODGE_URL=keyed.url)  # the directory is not one of the usual ones
+    assert status == 1 and "missing API key" in said
+    (home / ".local" / "share").mkdir(parents=True)
+    (home / ".local" / "share" / "lodge").symlink_to(keyed.home)
+    assert ask(home, "ls", LODGE_URL=keyed.url)[0] == 0
+
+
+def listener_sees(home, keyed, url):
+    """What a process at another port gets from the command."""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        s.settimeout(60)
+        port = s.getsockname()[1]
+        p = subprocess.Popen([LODGE, "ls", "--url", url.format(port=port)], stderr=subprocess.DEVNULL,
+                             env={"PATH": os.environ["PATH"], "HOME": str(home), "LODGE_DATA": keyed.home})
+        c, _ = s.accept()
+        with c:
+            got = c.recv(65536)
+        p.wait(180)
+    return got
+
+
+def test_the_key_goes_to_no_other_listener(keyed, home):
+    """A tunnel, or another user's process."""
+    with open(os.path.join(keyed.home, "admin.key")) as f:
+        key = f.read().strip().encode()
+    assert key not in listener_sees(home, keyed, "http://127.0.0.1:{port}")
+    assert key not in listener_sees(home, keyed, "http://localhost:{port}")
+    listed = os.path.join(keyed.home, "addresses")
+    with open(listed) as f:
+        was = f.read()
+    assert keyed.url + "\n" in was and was.startswith(os.readlink("/proc/self/ns/net") + "\n")
+    # nor to one that has got a port of the list since: the socket is used
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        with open(listed, "a") as f:
+            f.write(f"http://127.0.0.1:{s.getsockname()[1]}\n")
+        assert ask(home, "ls", LODGE_URL=f"http://127.0.0.1:{s.getsockname()[1]}", LODGE_DATA=keyed.home)[0] == 0
+        s.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            s.accept()
+    # nor to one in another network namespace, or at the address of a lodged that ended
+    with open(listed, "w") as f:
+        f.write(was.replace(os.readlink("/proc/self/ns/net"), "net:[1]"))
+    assert ask(home, "ls", LODGE_URL=keyed.url, LODGE_DATA=keyed.home)[0] == 1
+    keyed.send(signal.SIGKILL)
+    keyed.process.wait(180)
+    with socket.create_server(("127.0.0.1", int(keyed.port))) as s:
+        with open(listed, "w") as f:
+            f.write(was)
+        p = subprocess.Popen([LODGE, "ls", "--url", keyed.url], stderr=subprocess.DEVNULL,
+                             env={"PATH": os.environ["PATH"], "HOME": str(home), "LODGE_DATA": keyed.home})
+        c, _ = s.accept()
+        with c:
+            assert key not in c.recv(65536)
+        p.wait(180)
+
+
 def test_missing(home):
     """Without a lodged. The name is short because it is part of the path of a socket."""
     status, _, said = ask(home, "ps", "x", LODGE_DATA=str(home))
@@ -161,9 +248,8 @@ def test_sessions_by_key_and_id(lodged, client, home):
     for name in ("ses_nosuch", "key:ses_nosuch", "nosuch"):
         status, _, said = ask(home, "ps", name, **env)
         assert status == 1 and "nosuch" in said
-    for words in (("ps", ""), ("show", "key:"), ("enter", ""), ("cp", "/dev/null", "key::x")):
+    for words in (("ps", ""), ("exec", "", "true"), ("show", "key:"), ("enter", ""), ("cp", "/dev/null", "key::x")):
         assert ask(home, *words, **env)[0] == 2, words
-    assert ask(home, "exec", "", "true", **env)[0] == 125
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")

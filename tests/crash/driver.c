@@ -35,6 +35,7 @@
 #include "sandbox/sandbox.h"
 #include "sandbox/agent_sync.h"
 #include "sandbox/guest_exec_sync.h"
+#include "../unit/sandbox_calls.h"
 
 enum { BOXES = 64, WORDS = 6, LINE = 8192, RING = 64 * 1024, TRIES = 10000 };
 
@@ -300,7 +301,7 @@ static int do_limits(char **w, struct err *err)
 
 	l.memory_bytes = strtoull(w[2], NULL, 10);
 	l.pids = (uint32_t)atoi(w[3]);
-	if (!sb || sandbox_set_limits(sb, &l, err) < 0)
+	if (!sb || sandbox_set_limits(keeper, sb, &l, err) < 0)
 		return -1;
 	puts("ok");
 	return 0;

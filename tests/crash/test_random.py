@@ -213,7 +213,7 @@ def test_template_add(uid):
                 assert r.code == 0 or "exists" in r.err, f"{what}: again: {r}"
             r = w.run(["--template", "t"], ["/bin/sh", "-c", "echo whole"])
             assert (r.code, r.out) == (0, "whole\n"), f"{what}: {r}"
-            assert w.lodge("template", "rm", "t").code == 0, what
+            assert w.lodge("template", "rm", "t", "--yes").code == 0, what
             w.assert_clean(what)
             left = os.listdir(os.path.join(w.home, "templates"))
             assert not left, f"{what}: {left}"

@@ -147,7 +147,7 @@ class Base:
 
     def __init__(self, d):
         d.ask("kept base share -")
-        assert d.run("base", "echo 42 >/tmp/base; sync") == (0, "")
+        assert d.run("base", "echo 42 >/tmp/base; sync /tmp/base") == (0, "")
         d.ask("stop base")
         d.ask("sealed base base")
 

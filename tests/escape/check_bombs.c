@@ -201,7 +201,7 @@ static int take_memfd(void *arg)
 static int take_tmpfs(void *arg)
 {
 	(void)arg;
-	/* less than the file system's own limit, more than the memory limit */
+	/* two walls: its own size, and the memory limit */
 	return fill(open_nameless, "/dev/shm", 3 * MEMORY_MB);
 }
 
@@ -466,7 +466,7 @@ const struct check checks_bombs[] = {
 	  "cgroup", .options = "--pids 64 --memory 256M", .weak_options = "--pids 64" },
 	MEMORY("anonymous", "plain memory", "cgroup"),
 	MEMORY("memfd", "memory files", "cgroup"),
-	MEMORY("tmpfs", "files in /dev/shm", "cgroup"),
+	MEMORY("tmpfs", "files in /dev/shm", "cgroup,shm"),
 	MEMORY("sysv", "shared memory", "cgroup"),
 	MEMORY("tables", "page tables", "cgroup"),
 	MEMORY("unix", "buffers of local sockets", "cgroup"),

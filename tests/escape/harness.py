@@ -112,11 +112,10 @@ class Lodge:
         out, status = in_terminal(act, seconds=RUN_SECONDS)
         return Result(status, out.decode(errors="replace"), "")
 
-    def start(self, options, command, weaken=None):
+    def start(self, options, command, weaken=None, stdin=subprocess.DEVNULL):
         """In the background; returns once the command printed its first line."""
         p = subprocess.Popen(self.argv(options, command), env=self.environment(weaken),
-                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True)
+                             stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = p.stdout.readline()
         if not line:
             p.wait()
@@ -128,7 +127,7 @@ def stop(p):
     if p.poll() is None:
         p.terminate()
         try:
-            p.wait(10)
+            p.wait(60)
         except subprocess.TimeoutExpired:
             p.kill()
             p.wait()

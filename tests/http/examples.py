@@ -42,7 +42,8 @@ def an_image():
         return {"digest": "sha256:" + digest, "size": len(data)}
 
     machine = os.uname().machine
-    config = blob(b'{"config": {"Env": ["A=1"]}}')
+    config = blob(json.dumps({"config": {"Env": ["A=1"]}, "rootfs": {
+        "type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(a_tar()).hexdigest()]}}).encode())
     manifest = blob(json.dumps({"schemaVersion": 2, "layers": [blob(a_tar())], "config": config}).encode())
     manifest["platform"] = {"os": "linux",
                             "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)}

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from client import KEY, THREADS, Lodged, is_older, quote, routes, wait_for
+from machine import with_time
 
 ROUTES = routes()
 CLOSED = [r for r in ROUTES if r[2] != "-"]
@@ -264,7 +265,9 @@ def test_lists_contain_only_permitted_objects(world):
     assert world.bob.get("/v1/sessions?user=ann").status == 403
     assert world.bob.get("/v1/snapshots?user=ann").status == 403
     assert world.one.get("/v1/snapshots?session=" + world.sid).status == 404
-    assert world.bob.get("/v1/events").status == 403
+    assert world.bob.get("/v1/events?user=ann").status == 403
+    mine = world.bob.get("/v1/events?limit=1000").json["events"]
+    assert mine and {e["user"] for e in mine} == {"bob"}
 
 
 def test_a_session_token_can_use_its_session(world):
@@ -401,8 +404,12 @@ def test_keys_are_listed_in_pages(world):
 
 
 def test_a_key_expires(lodged, world):
-    key, client = lodged.new_key(expires_in_ms=6000)
-    assert client.get("/v1/sessions").status == 200
+    def use(ms):
+        key, client = lodged.new_key(expires_in_ms=ms)
+        return key, client, client.get("/v1/sessions").status
+
+    key, client, status = with_time(use, lambda made: made[2] == 200, (3000, 60000))
+    assert status == 200
     assert wait_for(lambda: client.get("/v1/sessions").status == 401)
     assert time.time() * 1000 >= key["expires_at"]
 
@@ -486,7 +493,7 @@ def test_rate_and_concurrency_limits():
 
 
 def test_a_refusal_keeps_the_connection_open(lodged):
-    connection = http.client.HTTPConnection(lodged.host, lodged.port, timeout=20)
+    connection = http.client.HTTPConnection(lodged.host, lodged.port, timeout=180)
     with contextlib.closing(connection):
         for headers, status in (({}, 401), ({"X-Api-Key": KEY}, 200), ({"X-Api-Key": "x" * 9}, 401)):
             connection.request("GET", "/v1/sessions", headers=headers)

@@ -217,12 +217,12 @@ NUMBERS = ["", "x", "1x", "%201", "+1", "1.5", "0x10", "-1", "--1", "9" * 19, "9
 
 @pytest.mark.parametrize("path, name", [
     ("/v1/sessions", "limit"), ("/v1/sessions", "after"), ("/v1/keys", "limit"),
-    ("/v1/keys", "after"), ("/v1/events", "limit"), ("/v1/events", "since"),
+    ("/v1/keys", "after"), ("/v1/events", "limit"), ("/v1/events", "since"), ("/v1/events", "before"),
     ("/v1/sessions/{id}/snapshots", "limit"), ("/v1/sessions/{id}/snapshots", "after"),
     ("/v1/snapshots", "limit"), ("/v1/snapshots", "after")])
 def test_invalid_numbers_in_the_query(client, sid, path, name):
     where = path.replace("{id}", sid)
-    for value in NUMBERS + ["0", "1001"] * (name == "limit"):
+    for value in NUMBERS + ["0", "1001"] * (name == "limit") + ["0"] * (name == "before"):
         answer = client.get(f"{where}?{name}={value}")
         assert answer.status == 400, (value, answer)
         assert re.search("%(00|zz)", value) or name in answer.json["error"]["message"], answer
@@ -233,6 +233,10 @@ def test_invalid_numbers_in_the_query(client, sid, path, name):
 def test_invalid_filters(client):
     for query in ("state=nonsense", "state=", "user=", "project=", "nonsense=1", "metadata.a=",
                   "metadata.=x", "metadata.a=1&metadata.b=2", "user=a&user=b", "limit", "state=active&state=none"):
+        refused(client.get("/v1/sessions?" + query))
+    for query in ("view=", "view=table", "q=a", "sort=memory", "view=row&q=", "view=row&q=" + "x" * 257, "view=row&sort=x",
+                  "view=row&order=up", "view=row&limit=5001", "view=row&sample_ms=5001", "view=row&nonsense=1",
+                  "state=active,", "state=active,nonsense", "state=,"):
         refused(client.get("/v1/sessions?" + query))
     for query in ("user=%ff%fe", "user=" + "x" * 5000, "metadata.%22%27=x",
                   "project=%27%3b--"):
@@ -250,6 +254,9 @@ def test_invalid_filters(client):
     for query in ("user=%ff%fe", "user=" + "x" * 5000, "session=ses_" + "x" * 5000, "session=ses_%27%3b--"):
         answer = client.get("/v1/snapshots?" + query)
         assert answer.status == 200 and answer.json["snapshots"] == [], (query, answer)
+    for query in ("kind=", "kind=" + "x" * 501, "order=", "order=up", "order=asc&before=5", "user="):
+        refused(client.get("/v1/events?" + query))
+    refused(client.get("/v1/events?order=desc", headers={"Accept": "text/event-stream"}))
     for last in ("x", "-1", "1.5", " ", "+1", "9" * 30, "1 2"):
         answer = client.get("/v1/events", headers={"Last-Event-ID": last})
         assert answer.status == 400 or last == " ", (last, answer)

@@ -139,7 +139,7 @@ def test_patch_sessions_of_a_stub(client, sid):
 
 def test_post_sandbox_creates(client, sid):
     a = ok(sandbox(client, "", sid))
-    assert a["sessionId"] == sid and a["mode"] == "lodge" and a["timeout"] == 5 * 3600 * 1000
+    assert a["sessionId"] == sid and a["mode"] == "lodge" and a["timeout"] == 30 * 60 * 1000
     assert isinstance(a["timing"]["readyMs"], int) and "currentBranch" not in a
     record = client.session(sid)
     assert (record["state"], record["sandbox"]) == ("active", a["sandboxId"])
@@ -216,9 +216,8 @@ def test_post_extend(client, running):
     before = client.session(running)
     a = ok(sandbox(client, "/extend", running))
     after = client.session(running)
-    most = before["started_at"] + before["max_lifetime_ms"]
     assert a == {"success": True, "extendedBy": 1200000, "expiresAt": after["expires_at"]}
-    assert a["expiresAt"] == min(before["expires_at"] + 1200000, most)
+    assert a["expiresAt"] == before["expires_at"] + 1200000
     assert after["version"] == before["version"] + 1
 
 
@@ -374,7 +373,7 @@ def test_404_of_a_destroyed_session_gives_the_reason(client, bob, elsewhere, row
     gone = stub(client, accountId="ann")["id"]
     assert client.delete(f"/v1/sessions/{gone}?reason=enough").status == 200
     answer = call(client, row, gone)
-    refused(answer, 404, "Session not found", reason=f"session {gone} was destroyed (asked): enough")
+    refused(answer, 404, "Session not found", reason=f"session {gone} was deleted (by request): enough")
     for other in (bob, elsewhere):
         refused(call(other, row, gone), 404, "Session not found")
 

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from client import Lodged, is_alive, wait_for
+from client import Lodged, wait_for
+from machine import stopped
 from test_chat import LIFECYCLE, call, CALLS, ok, reconnect, refused, sandbox, status, stub
 from test_life import stored, stored_when_quiet
 
@@ -24,16 +25,6 @@ def running(client):
     sid, _ = new(client)
     yield sid
     assert client.delete("/v1/sessions/" + sid).status in (200, 410)
-
-
-@contextlib.contextmanager
-def stopped(pid):
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        if is_alive(pid):
-            os.kill(pid, signal.SIGCONT)
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +83,8 @@ def test_sessions_created_by_v1(client):
     record = client.session(sid)
     assert (status(client, sid)["status"], reconnect(client, sid)["status"]) == ("active", "connected")
     assert client.session(sid) == record and record["paused"]
-    client.post(f"/v1/sessions/{sid}/hibernate")
-    assert (status(client, sid)["status"], reconnect(client, sid)["status"]) == ("no_sandbox",) * 2
+    client.post(f"/v1/sessions/{sid}/hibernate")  # with an administrator's key
+    assert (status(client, sid)["status"], reconnect(client, sid)["status"]) == ("no_sandbox", "expired")
     client.delete("/v1/sessions/" + sid)
 
 
@@ -186,23 +177,20 @@ def check_hibernated(client, sid, before, causes):
     life = status(client, sid)["lifecycle"]
     assert (life["state"], life["hibernateAfter"], life["sandboxExpiresAt"]) == ("hibernated", None, None)
     assert life["lastActivityAt"] == before["last_activity_at"]
-    for look in (status, reconnect):
-        assert (look(client, sid)["status"], look(client, sid)["hasSnapshot"]) == ("no_sandbox", True)
+    for look, wanted in ((status, "no_sandbox"), (reconnect, "expired")):
+        assert (look(client, sid)["status"], look(client, sid)["hasSnapshot"]) == (wanted, True)
     assert client.session(sid) == record
 
 
 def test_killed(lodged, client):
-    """The sandbox is killed from the host. Either this call records it first and returns "expired", or the service
-    does."""
-    answers = []
-    for _ in range(20):
+    """The sandbox is killed from the host. Either this call records it first, or the service does."""
+    for _ in range(2):
         sid, _ = new(client)
         client.run(sid, "echo kept > f")
         record = client.session(sid)
         os.kill(lodged.init_of(record), signal.SIGKILL)
         a = wait_for(lambda: (a := reconnect(client, sid))["status"] != "connected" and a, pause=0)
-        answers.append(a["status"])
-        assert a["status"] in ("expired", "no_sandbox") and a["hasSnapshot"], a
+        assert a["status"] == "expired" and a["hasSnapshot"], a
         assert a["lifecycle"]["state"] == "hibernated" and "expiresAt" not in a
         check_hibernated(client, sid, record, ("gone", "stopped"))
         assert client.session(sid)["version"] == record["version"] + 2  # hibernating, hibernated
@@ -210,8 +198,6 @@ def test_killed(lodged, client):
         assert back["restoredFrom"] == record["sandbox"] and not back["stateLost"]
         assert client.run(sid, "cat f") == "kept\n"
         client.delete("/v1/sessions/" + sid)
-        if "expired" in answers:
-            break
 
 
 def test_expired(hasty):
@@ -273,14 +259,14 @@ def test_about_to_expire():
         assert ok_exec.status == 202
         assert status(client, busy)["status"] == "active"
         assert wait_for(lambda: status(client, busy)["status"] == "no_sandbox")
-        before = client.session(busy)
+        before = client.session(busy) | {"version": None}  # the timers write deadlines that moved earlier
         assert before["state"] == "active" and before["sandbox"] == record["sandbox"]
         for path in ("/extend", "/snapshot"):
             refused(sandbox(client, path, busy), 400, "Sandbox not initialized")
         assert not ok(sandbox(client, "/activity", busy))["success"]
         a = reconnect(client, busy)
         assert (a["status"], a["verified"], a["expiresAt"]) == ("connected", True, record["expires_at"])
-        assert client.session(busy) == before
+        assert client.session(busy) | {"version": None} == before
         # the timers hibernated it, and its idle timeout is unchanged
         assert wait_for(lambda: client.session(idle)["state"] == "hibernated")
         record = client.session(idle)
@@ -298,11 +284,11 @@ def test_a_deadline_that_passed_while_lodged_was_down():
         client = d.client()
         sid, record = new(client)
         d.stop()
-        time.sleep(2.5)
+        assert wait_for(lambda: time.time() * 1000 > record["expires_at"])
         d.start()
         client = d.client()
         assert wait_for(lambda: client.session(sid)["state"] == "hibernated")
-        assert status(client, sid)["status"] == reconnect(client, sid)["status"] == "no_sandbox"
+        assert (status(client, sid)["status"], reconnect(client, sid)["status"]) == ("no_sandbox", "expired")
         assert client.session(sid)["idle_timeout_ms"] == record["idle_timeout_ms"]
 
 

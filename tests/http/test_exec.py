@@ -118,12 +118,37 @@ def test_pty(client, at):
     ({"command": "true", "encoding": "latin1"}, "encoding"),
     ({"command": "true", "shell": "zsh"}, "shell"),
     ({"command": "true", "cwd": "/nowhere"}, "/nowhere"),
-    ({"argv": ["no-such-program"]}, "no-such-program"),
+    ({"argv": ["true"], "cwd": "/nowhere"}, "/nowhere"),
+    ({"argv": ["true"], "cwd": "/etc/passwd"}, "/etc/passwd"),
 ])
 def test_invalid_fields_are_named(client, at, body, word):
     answer = client.post(at + "/exec", body)
     assert answer.status == 400 and answer.code == "INVALID", answer
     assert word in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize("argv, code, says", [
+    (["no-such-program", "x"], 127, "no-such-program: not found"),
+    (["/etc/passwd/x"], 127, "/etc/passwd/x: not found"),
+    (["/etc/passwd"], 126, "/etc/passwd: permission denied"),
+    (["/etc"], 126, "/etc: permission denied"),
+    (["./loop"], 126, "./loop: "),
+    (["./data"], 126, "./data: not an executable program"),
+    (["./script"], 127, "./script: interpreter not found"),
+])
+def test_a_program_that_cannot_be_executed_is_a_result(client, at, argv, code, says):
+    """As with a shell: a caller need not tell arguments from text."""
+    run(client, at, command="ln -sf loop loop; printf x > data; printf '#!/no/such\\n' > script; chmod +x data script")
+    r = run(client, at, argv=argv)
+    assert (r["exit_code"], r["signal"], r["stdout"]) == (code, None, ""), r
+    assert r["stderr"].startswith("lodge: " + says) and r["stderr"].endswith("\n"), r
+    lines = events(client, at, argv=argv)
+    assert [e["event"] for e in lines] == ["started", "stderr", "exit"] and lines[-1]["exit_code"] == code, lines
+    path = start_background(client, at, ("exited",), argv=argv, pty={"rows": 24, "cols": 80})
+    x = record(client, path)
+    assert (x["state"], x["exit_code"]) == ("exited", code)
+    assert client.get(path + "/output").json["stdout"].startswith("lodge: " + says)
+    assert run(client, at, command="true")["exit_code"] == 0
 
 
 def test_an_idempotency_key_runs_the_command_once(client, at):

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of a session over /v1, and archives, snapshots and forks of all of them."""
+import concurrent.futures
 import contextlib
 import http.client
 import io
 import json
+import os
 import socket
 import tarfile
+import tempfile
 
 import pytest
 
-from client import wait_for
+from client import Lodged, wait_for
 from files import run
 
 
@@ -151,7 +154,7 @@ def test_a_shrinking_file_aborts_the_download(client, at, files):
     connection, response = client.open("GET", files + "/x")
     assert response.read(1000) == bytes(1000)
     run(client, at, "truncate -s 0 t/x")
-    connection.sock.settimeout(20)
+    connection.sock.settimeout(180)
     with contextlib.closing(connection), pytest.raises((http.client.IncompleteRead, OSError)) as how:
         left = 200 * 1024 * 1024 - 1000
         while left > 0:
@@ -332,6 +335,27 @@ def test_export_and_import_of_a_snapshot(client, at, files):
     assert client.post("/v1/snapshots", b"nonsense").status == 400
     assert client.post("/v1/snapshots?template=none", out.data).status == 404
     assert client.get("/v1/snapshots/snp_none/archive").status == 404
+
+
+def test_a_change_that_a_process_undid_is_a_conflict():
+    """The response describes the file. If a process removes it before that, the caller hears that the change was made."""
+    with contextlib.ExitStack() as stack:
+        hold = stack.enter_context(tempfile.NamedTemporaryFile(prefix="lodge-hold-")).name
+        lodged = stack.enter_context(contextlib.closing(Lodged(hold_at=f"files:changed={hold}")))
+        client = lodged.client()
+        sid = client.enter()
+        pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1))
+        for call, query, body in (("PUT", "", b"data"), ("POST", "?mkdir", None)):
+            with open(hold, "ab"):
+                pass
+            answer = pool.submit(client.call, call, f"/v1/sessions/{sid}/files/gone{query}", body)
+            assert wait_for(lambda: client.run(sid, "rm -r gone && echo removed || :") == "removed\n")
+            os.unlink(hold)
+            answer = answer.result()
+            assert (answer.status, answer.code) == (409, "CONFLICT"), answer
+            assert answer.message == "gone: done, but the sandbox has removed it since"
+        with open(hold, "ab"):
+            pass
 
 
 def test_an_uploaded_program_can_be_executed_at_once(client, at, files):

@@ -63,7 +63,7 @@ def paths(daemon):
             return f"{path}?sessionId={session}"
         if path.startswith("/api/"):
             return path + "?userId=someone"
-        return path + "?path=/tmp" if path.endswith(("/archive", "/watch")) else path
+        return path + "?path=/tmp" if path.endswith((f"{session}/archive", "/watch")) else path
 
     return real
 
@@ -163,6 +163,58 @@ def test_preflight_needs_no_key(client):
     assert asked.status == 204 and asked.headers["Access-Control-Allow-Methods"]
 
 
+PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-api-key, content-type"}
+
+
+def allows(client, origin, **headers):
+    """Whether a page of this origin may call: its preflight request and the call itself agree."""
+    headers["Origin"] = origin
+    asked = client.call("OPTIONS", "/v1/sessions", headers={**PREFLIGHT, **headers})
+    answer = client.get("/v1/sessions", headers=headers)
+    allowed = answer.headers["Access-Control-Allow-Origin"] == origin
+    assert (asked.status, answer.status) == ((204, 200) if allowed else (403, 403)), (asked, answer)
+    assert (asked.headers["Access-Control-Allow-Origin"] == origin) == allowed
+    assert answer.headers["Access-Control-Allow-Credentials"] is None
+    assert allowed or "origins" in answer.json["error"]["message"], answer
+    return allowed
+
+
+LOCAL = ["http://localhost:3000", "https://localhost:5173", "http://localhost", "http://127.0.0.1:8000", "http://[::1]:4321"]
+NOT_LOCAL = ["null", "http://app.localhost:3000", "http://localhost.evil.example", "http://localhost:3000.evil.example",
+             "http://localhost:", "http://localhost:3000/", "http://localhost@evil.example", "http://evil.example:3000",
+             "http://127.0.0.1.evil.example", "http://10.0.0.1:3000", "ftp://localhost:3000", "localhost:3000"]
+
+
+@pytest.fixture
+def home():
+    made = Home()
+    yield made
+    made.remove()
+
+
+def test_pages_of_this_machine_may_call_a_loopback_service(home):
+    with Daemon(home, env={"LODGE_HOSTS": "lodge.example"}) as d:
+        client = d.client()
+        assert [o for o in LOCAL if not allows(client, o)] == []
+        assert [o for o in NOT_LOCAL if allows(client, o)] == []
+        # a name that leads here, such as that of a proxy: the page's own machine is another one
+        assert not allows(client, "http://localhost:3000", Host="lodge.example")
+        assert d.close() == 0
+
+
+@pytest.mark.parametrize("listen, origins, may", [
+    (("127.0.0.1:0", "0.0.0.0:0"), None, []), (("127.0.0.1:0",), "none", []),
+    (("127.0.0.1:0",), "https://app.example", ["https://app.example"]),
+    (("127.0.0.1:0", "0.0.0.0:0"), "http://localhost:* https://app.example:8443", ["http://localhost", "http://localhost:3000"]),
+])
+def test_origins_replace_the_default(home, listen, origins, may):
+    with Daemon(home, listen=listen, env={"LODGE_ORIGINS": origins} if origins else {}) as d:
+        client = d.client(d.addresses(len(listen))[0])
+        assert [o for o in LOCAL + NOT_LOCAL + ["https://app.example"] if allows(client, o)] == \
+            [o for o in LOCAL + NOT_LOCAL + ["https://app.example"] if o in may]
+        assert d.close() == 0
+
+
 def test_the_own_origin_is_allowed(client):
     own = f"http://{client.host}:{client.port}"
     answer = client.get("/v1/sessions", headers={"Origin": own})
@@ -181,7 +233,7 @@ def test_expected_body(client):
     """"100 Continue" is sent only if the body is needed."""
     request = head("POST", "/v1/sessions", "Content-Type: application/json", "Content-Length: 14",
                    "Expect: 100-continue")
-    with socket.create_connection((client.host, client.port), timeout=60) as s:
+    with socket.create_connection((client.host, client.port), timeout=180) as s:
         s.sendall(request)
         assert s.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
         s.sendall(b'{"key":"hope"}')
@@ -205,7 +257,7 @@ def test_an_unknown_expectation_is_417(client):
 
 
 def test_the_connection_is_reused(client, paths):
-    c = http.client.HTTPConnection(client.host, client.port, timeout=60)
+    c = http.client.HTTPConnection(client.host, client.port, timeout=180)
     auth = {"Authorization": f"Bearer {KEY}"}
     c.connect()
     sock = c.sock
@@ -228,7 +280,7 @@ def test_the_connection_is_reused(client, paths):
 def test_pipelined_requests(client):
     both = head("GET", "/health") + head("GET", "/ready", "Connection: close")
     got = raw(client.host, client.port, both)
-    assert got.count(b"HTTP/1.1 200 ") == 2 and got.rstrip().endswith(b'{"ready":true}')
+    assert got.count(b"HTTP/1.1 200 ") == 2 and b'{"ready":true' in got.rsplit(b"\r\n\r\n", 1)[1]
 
 
 # ---- the log ----------------------------------------------------------------------------------
@@ -245,7 +297,7 @@ def test_request_id(client):
 
 def test_one_line_for_each_request(daemon, client, paths):
     at = paths("/v1/sessions/{id}")
-    calls = [("GET", f"{at}/execs?limit=1&secret={SECRET}", None, 200),
+    calls = [("GET", f"/v1/sessions?limit=1&user={SECRET}", None, 200),
              ("POST", "/v1/sessions", {"nonsense": SECRET}, 400),
              ("GET", "/v1/nothing%0a%22%ff", None, 404),
              ("POST", at + "/exec", {"command": f"echo {SECRET}", "env": {"A": SECRET}}, 200),
@@ -288,7 +340,7 @@ def test_a_disconnected_request_is_logged(daemon, client, paths):
         return [x for x in execs if "611" in str(x["command"]) and x["state"] == "running"]
 
     mark = f"left-{time.time_ns()}"
-    with socket.create_connection((client.host, client.port), timeout=60) as s:
+    with socket.create_connection((client.host, client.port), timeout=180) as s:
         s.sendall(head("POST", paths("/v1/sessions/{id}/exec"), "Content-Type: application/json",
                        f"Content-Length: {len(body)}", f"X-Request-Id: {mark}") + body)
         (x,) = wait_for(runs)

@@ -486,7 +486,7 @@ def test_the_guest_stops_or_kills_file_workers(client, at, t):
 def test_a_disconnect_ends_the_removal_of_a_tree(client):
     """What was not removed yet stays."""
     session = "/v1/sessions/" + client.enter(key="leaver")
-    made = client.post(session + "/exec", {"argv": ["sh", "-c", "mkdir d; cd d; seq 30000 | xargs touch"]})
+    made = client.post(session + "/exec", {"argv": ["sh", "-c", "mkdir d; cd d; seq 30000 | xargs touch"], "timeout_ms": 150000})
     assert made.status == 200 and made.json["exit_code"] == 0, made
 
     def processes():
@@ -558,7 +558,7 @@ def test_a_full_disk_is_reported(client, at, t):
 def test_the_disk_limit_of_the_session_is_reported(client):
     at = "/v1/sessions/" + client.enter(key="small disk", limits={"disk_bytes": 64 << 20})
     assert put(client, at + "/files/x", b"kept").status == 201
-    run(client, at, "head -c 56M /dev/zero >fill; sync")
+    run(client, at, "head -c 56M /dev/zero >fill; sync fill")
     answer = put(client, at + "/files/x", bytes(14 << 20))
     if answer.status == 200:
         assert client.delete(at).status == 200

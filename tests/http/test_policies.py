@@ -222,12 +222,17 @@ def test_timeouts_are_capped_by_the_policy(client, policy):
     policy("short", idle_timeout_ms=60000, max_lifetime_ms=120000)
     s = enter(client, key="a", policy="short")
     assert (s["idle_timeout_ms"], s["max_lifetime_ms"]) == (60000, 120000)
-    s = enter(client, key="b", policy="short", idle_timeout_ms=50000, max_lifetime_ms=10 ** 9)
-    assert (s["idle_timeout_ms"], s["max_lifetime_ms"]) == (50000, 120000)
-    answer = client.call("PATCH", "/v1/sessions/key:b", {"idle_timeout_ms": 10 ** 7, "max_lifetime_ms": 50000})
-    assert answer.status == 200
+    s = enter(client, key="b", policy="short", idle_timeout_ms=50000, lifetime_ms=90000)
+    assert (s["idle_timeout_ms"], s["lifetime_ms"], s["max_lifetime_ms"]) == (50000, 90000, 120000)
+    for field, most in (("idle_timeout_ms", "1m"), ("lifetime_ms", "2m"), ("max_lifetime_ms", "2m")):
+        for answer in (client.post("/v1/sessions", {"key": "c", "policy": "short", field: 10 ** 7}),
+                       client.patch("/v1/sessions/key:b", {field: 10 ** 7})):
+            assert answer.status == 400
+            assert answer.json["error"]["message"] == f'{field}: must be at most {most} (policy "short")'
+    answer = client.patch("/v1/sessions/key:b", {"idle_timeout_ms": 60000, "max_lifetime_ms": 50000})
+    assert answer.status == 200 and answer.json["adjusted"] == ["lifetime_ms"]
     s = answer.json["session"]
-    assert (s["idle_timeout_ms"], s["max_lifetime_ms"]) == (60000, 50000)
+    assert (s["idle_timeout_ms"], s["lifetime_ms"], s["max_lifetime_ms"]) == (60000, 50000, 50000)
 
 
 def test_limits_are_capped_by_the_policy(client, policy):

@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import itertools
 import json
+import socket
 import threading
 
 import pytest
@@ -30,7 +31,7 @@ CALLS = [  # every call, with a valid body
     ("PUT", "/api/teams/t/members/u", {"role": "MEMBER"}),
     ("DELETE", "/api/teams/t/members/u", None),
 ]
-OF_USERS = [c for c in CALLS if "/teams/" not in c[1]]
+OF_USERS = [c for c in CALLS if "/teams/" not in c[1] and c[:2] != ("GET", "/api/projects/p")]
 TENANTS = itertools.count()
 every_call = pytest.mark.parametrize("call", CALLS, ids=lambda c: f"{c[0]} {c[1]}")
 
@@ -140,7 +141,7 @@ def test_post_projects_id_fragments_from_sandbox(ann):
 
 def test_post_projects_id_fragments_of_a_snapshot(ann, bob, app):
     ann.project("site")
-    session = ann.switch("site")["session"]
+    session = ann.switch("site")["sessionId"]
     ann.here("echo kept > kept")
     snap = app.post(f"/v1/sessions/{session}/snapshots", {}).json["snapshot"]["id"]
     fragment = ann.post("/api/projects/site/fragments", {"snapshotId": snap}).json
@@ -260,6 +261,14 @@ def test_roles_in_a_team(app, bob, role):
 # ---- the acting user ----------------------------------------------------------------------------
 
 
+def test_the_application_itself_may_ask_for_the_owner(app, ann):
+    ann.project("site")
+    assert app.get("/api/projects/site").json["owner"] == "ann"
+    assert refusal(app.get("/api/projects/none")) == UNKNOWN_PROJECT
+    assert refusal(app.get("/api/projects/site?userId=eve")) == UNKNOWN_PROJECT
+    assert refusal(token(app, "eve").get("/api/projects/site")) == UNKNOWN_PROJECT
+
+
 @pytest.mark.parametrize("call", OF_USERS, ids=lambda c: f"{c[0]} {c[1]}")
 def test_an_application_must_name_the_user(app, call):
     for body in (call[2], {**call[2], "userId": None} if call[2] is not None else None):
@@ -306,12 +315,12 @@ def test_a_token_implies_its_user(app, ann):
     assert [p["id"] for p in own.get("/api/projects").json["projects"]] == ["mine"]
     fragment = own.save("mine", {"a": "1"})
     result = own.switch("mine", fragment)
-    assert own.client.run(result["session"], "cat a") == "1"
+    assert own.client.run(result["sessionId"], "cat a") == "1"
     assert own.look()["currentSandbox"]["sandboxId"] == result["sandboxId"]
     assert own.post("/api/cleanup-sandboxes").json["results"]["killed"] == 1
     stranger = token(app, "bob")
     assert refusal(stranger.get("/api/projects/mine")) == UNKNOWN_PROJECT
-    assert stranger.client.get("/v1/sessions/" + result["session"]).status in (404, 410)
+    assert stranger.client.get("/v1/sessions/" + result["sessionId"]).status in (404, 410)
 
 
 def test_a_user_is_created_on_first_write(app, bob):
@@ -332,7 +341,7 @@ def test_tenants_are_isolated(lodged, app, ann):
     first, second = ann.switch("same"), there.switch("same")
     assert first["sandboxId"] != second["sandboxId"]
     assert (ann.here("cat where"), there.here("cat where")) == ("here", "there")
-    assert other.get("/v1/sessions/" + first["session"]).status == 404
+    assert other.get("/v1/sessions/" + first["sessionId"]).status == 404
     assert there.post("/api/cleanup-sandboxes").json["results"]["killed"] == 1
     assert ann.look()["activeSandboxes"] == 1 and ann.here("cat where") == "here"
     assert app.get("/api/teams/team/members").json["members"][0]["user"] == "ann"
@@ -467,7 +476,7 @@ def test_too_many_files_and_bytes(ann):
     assert refusal(answer) == (413, "files: 10001 exceed the maximum of 10000")
     answer = ann.post(at, {"files": {}, "other": [0] * 600000})  # many values in 1.2 MB
     assert refusal(answer) == (413, "body: more than 65536 values")
-    connection = http.client.HTTPConnection(ann.client.host, ann.client.port, timeout=60)
+    connection = http.client.HTTPConnection(ann.client.host, ann.client.port, timeout=180)
     with contextlib.closing(connection):
         connection.putrequest("POST", at)
         for name, value in (("Authorization", f"Bearer {ann.client.key}"),
@@ -489,14 +498,19 @@ def test_a_large_fragment_is_stored_unchanged(ann):
     assert answer.json["files"] == files
 
 
+HALF = b"y" * (1 << 20)
+
+
 def begin_upload(client, path):
-    """Start a request with a large body, of which nothing is sent yet."""
-    connection = http.client.HTTPConnection(client.host, client.port, timeout=60)
+    """Start a request with a large body and send half of it, which is more than fits into buffers: it is being read."""
+    connection = http.client.HTTPConnection(client.host, client.port, timeout=180)
+    connection.connect()
+    connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     connection.putrequest("POST", path)
     for name, value in (("Authorization", f"Bearer {client.key}"), ("Content-Type", "application/json"),
                         ("Content-Length", 2 << 20)):
         connection.putheader(name, str(value))
-    connection.endheaders(b'{"userId":"ann","files":{"x":"')
+    connection.endheaders(b'{"userId":"ann","files":{"x":"' + HALF)
     return connection
 
 
@@ -510,16 +524,15 @@ def test_large_bodies_are_queued_per_tenant(lodged, app, ann):
     slow = [begin_upload(app, at) for _ in range(2)]
     done = []
     try:
-        wait_for(lambda: False, seconds=1)  # until they are being read
         third = threading.Thread(target=lambda: done.append(ann.post(at, {"files": {"x": "y" * (2 << 20)}})))
         third.start()
         assert ann.save("site", {"small": "1"})  # small bodies are not queued
         assert stranger.save("site", {"x": "y" * (2 << 20)})
         assert not done
         slow.pop().close()
-        third.join(30)
+        third.join(180)
         assert [a.status for a in done] == [201]
-        slow[0].send(b"y" * ((2 << 20) - 33) + b'"}}')
+        slow[0].send(b"y" * ((2 << 20) - 33 - len(HALF)) + b'"}}')
         assert slow[0].getresponse().status == 201
     finally:
         for connection in slow:

@@ -15,6 +15,7 @@ import pytest
 
 import pages
 from client import BUILD, SOURCE, Client, Lodged
+from machine import remove_home
 
 USUAL = re.compile(r"\b(127\.0\.0\.1|localhost):7070\b")
 USUAL_DATA = re.compile(r"/var/lib/lodge\b")
@@ -66,9 +67,7 @@ def home():
     """A data directory for commands that need no service."""
     path = tempfile.mkdtemp(prefix="lodge-http-")
     yield path
-    st = os.stat(path)
-    shutil.rmtree(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}", ignore_errors=True)
-    shutil.rmtree(path)
+    remove_home(path)
 
 
 @pytest.fixture
@@ -130,7 +129,7 @@ def test_output_of_a_transcript(paste, page):
     try:
         assert ID.sub("ID", replay(paste, text)) == ID.sub("ID", text)
     finally:
-        for key in re.findall(r"^\$ lodge new (\w+)", text, re.M):
+        for key in re.findall(r"^\$ lodge create (\w+)", text, re.M):
             paste([Step(f"lodge rm {key} --yes")])
 
 

@@ -17,7 +17,7 @@ import time
 import pytest
 
 from client import Lodged, is_alive, name_of, wait_for
-from machine import descendants
+from machine import descendants, words_of
 
 SLOW = bool(os.environ.get("LODGE_SLOW"))
 LOST = (OSError, http.client.HTTPException)  # what a client sees when lodged dies
@@ -64,7 +64,7 @@ class Command:
     def body(self, **more):
         text = f"until [ -e ~/go ]; do sleep .2; done; {self.text}; exit {self.code}"
         return dict(command=text, idempotency_key=f"once-{self.wild}-{self.n}", encoding="base64",
-                    timeout_ms=0, max_output_bytes=64 << 20, **more)
+                    timeout_ms=0, max_output_bytes=16 << 20, **more)
 
     def put(self, stream, offset, data):
         if offset != len(self.got[stream]):
@@ -169,7 +169,7 @@ def test_killed_with_commands_and_streams(lodged, round_):
     time.sleep(chance.uniform(0, 2))
     lodged.stop(signal.SIGKILL)
     for t in threads:
-        t.join(60)
+        t.join(180)
         assert not t.is_alive()
     assert any(not c.whole for c in commands[:polled])
     lodged.start()
@@ -181,7 +181,7 @@ def test_killed_with_commands_and_streams(lodged, round_):
     for t in threads:
         t.start()
     for t in threads:
-        t.join(60)
+        t.join(180)
     for c in commands:
         assert c.whole, c.text
         c.check()
@@ -205,7 +205,7 @@ def test_a_stream_is_repeated_by_its_idempotency_key(lodged):
     t.start()
     assert wait_for(lambda: c.got[0])
     client = kill(lodged)
-    t.join(60)
+    t.join(180)
     assert not c.whole
     first, c.got = c.path, [b"", b""]
     c.stream(client)
@@ -385,7 +385,7 @@ class Lifetimes(Work):
 def unexpected_files(home):
     """Files that remain when there is no session."""
     known = ("lodge.db", "lodge.db-wal", "lodge.db-shm", "lodge.db-reserve", "lodge.db.owner", "logs", "keeper",
-             "volume.btrfs", "volume.lock")
+             "volume.btrfs", "volume.lock", "lodge.sock", "addresses")
     return [n for n in os.listdir(home) + os.listdir(home + "/keeper")
             if n not in known and not n.startswith("host-")] + os.listdir(home + "/logs")
 
@@ -402,11 +402,11 @@ def test_killed_during_operations(lodged, round_):
     work = [kind(client, kind.__name__) for kind in (Writes, Writes, Archives, Snapshots, Forks, Hibernates, Lifetimes)]
     for w in work:
         w.start()
-    assert wait_for(lambda: all(len(w.acked) > 1 or w.trouble for w in work), 60)
+    assert wait_for(lambda: all(len(w.acked) > 1 or w.trouble for w in work))
     time.sleep(chance.uniform(0, 1))
     lodged.stop(signal.SIGKILL)
     for w in work:
-        w.join(60)
+        w.join(180)
     lodged.start()
     client = lodged.client()
     for w in work:
@@ -451,19 +451,30 @@ def running(client, at):
     return [x for x in client.get(at + "/execs?limit=100").json["execs"] if x["state"] == "running"]
 
 
-def test_a_shutdown_lets_requests_finish(lodged):
+def sleeping_for(init, seconds):
+    """The processes below this one that sleep for so many seconds."""
+    return [p for p in descendants(init) if words_of(p) == ["sleep", str(seconds)]]
+
+
+def test_a_shutdown_lets_requests_finish():
+    with contextlib.closing(Lodged(drain="120s")) as lodged:
+        finish_during_a_shutdown(lodged)
+
+
+def finish_during_a_shutdown(lodged):
     client = lodged.client()
     i = client.enter()
     at = "/v1/sessions/" + i
+    init = lodged.init_of(client.session(i))
     c = Command(at, 3, time.time_ns(), steps=4)
-    assert client.call("PUT", at + "/files/go", b"").status == 201
-    waited = call_in_thread(client.post, at + "/exec", {"command": "sleep 1; echo done"})
+    waited = call_in_thread(client.post, at + "/exec", {"command": "sleep 577; echo done", "timeout_ms": 0})
     streamed = call_in_thread(c.stream, client)
     long = call_in_thread(client.get, "/v1/events", headers={"Accept": "text/event-stream"})
-    idle = http.client.HTTPConnection(client.host, client.port, timeout=60)
+    idle = http.client.HTTPConnection(client.host, client.port, timeout=180)
     idle.request("GET", "/health")
     idle.getresponse().read()
-    assert wait_for(lambda: len(running(client, at)) == 2)
+    assert wait_for(lambda: len(running(client, at)) == 2 and sleeping_for(init, 577))
+    assert client.call("PUT", at + "/files/go", b"").status == 201
     lodged.process.send_signal(signal.SIGTERM)
     assert wait_for(lambda: "shutting down" in lodged.log())
     with pytest.raises(LOST):
@@ -472,14 +483,16 @@ def test_a_shutdown_lets_requests_finish(lodged):
         idle.request("GET", "/health")
         assert idle.getresponse().status == 503
     idle.close()
+    for p in sleeping_for(init, 577):
+        os.kill(p, signal.SIGTERM)
     for t in (waited, streamed, long):
-        t.join(60)
+        t.join(180)
     assert waited.got.status == 200 and waited.got.json["stdout"] == "done\n"
     assert waited.got.headers["Connection"] == "close" and c.whole
     c.check()
     assert long.got.status == 200
     lodged.process.stdout.close()
-    assert lodged.process.wait(60) == 0
+    assert lodged.process.wait(180) == 0
     lodged.start()
     client = lodged.client()
     assert client.get(at).json["session"]["state"] == "active"
@@ -491,14 +504,15 @@ def test_streams_longer_than_the_drain_are_cut_and_can_continue(lodged):
     client = lodged.client()
     i = client.enter()
     at = "/v1/sessions/" + i
-    commands = [Command(at, n, time.time_ns(), steps=24) for n in (3, 6)]
-    assert client.call("PUT", at + "/files/go", b"").status == 201
+    commands = [Command(at, n, time.time_ns(), steps=40) for n in (3, 6)]
+    late = {"command": "until [ -e ~/late ]; do sleep .1; done; echo late", "idempotency_key": "late", "timeout_ms": 0}
     threads = [call_in_thread(c.stream, client) for c in commands]
-    waited = call_in_thread(client.post, at + "/exec", {"command": "sleep 5; echo late", "idempotency_key": "late"})
+    waited = call_in_thread(client.post, at + "/exec", late)
     assert wait_for(lambda: len(running(client, at)) == 3 and all(c.path for c in commands))
+    assert client.call("PUT", at + "/files/go", b"").status == 201
     status = end(lodged, signal.SIGTERM)
     for t in [*threads, waited]:
-        t.join(60)
+        t.join(180)
     assert status == 0
     assert not any(c.whole for c in commands) and isinstance(waited.got, LOST)
     lodged.start()
@@ -506,7 +520,8 @@ def test_streams_longer_than_the_drain_are_cut_and_can_continue(lodged):
     for c in commands:
         c.poll(client)
         c.check()
-    same = client.post(at + "/exec", {"command": "sleep 5; echo late", "idempotency_key": "late"})
+    assert client.call("PUT", at + "/files/late", b"").status == 201
+    same = client.post(at + "/exec", late)
     assert same.json["stdout"] == "late\n"
     remove(client, i)
 
@@ -519,7 +534,7 @@ def test_a_second_signal_ends_at_once():
         waited = call_in_thread(client.post, at + "/exec", {"command": "sleep 600", "timeout_ms": 0})
         assert wait_for(lambda: running(client, at))
         status = end(d, signal.SIGTERM, signal.SIGTERM)
-        waited.join(60)
+        waited.join(180)
         assert status == 0 and isinstance(waited.got, LOST)
         d.start()
         assert running(d.client(), at)
@@ -552,7 +567,7 @@ def test_stalled_input_does_not_delay_the_shutdown(lodged, how):
     else:
         assert wait_for(lambda: running(client, at))
     assert end(lodged, signal.SIGTERM, signal.SIGTERM) == 0
-    t.join(60)
+    t.join(180)
     lodged.start()
     client = lodged.client()
     names = [e["name"] for e in client.get(at + "/files/.?list").json["entries"]]
@@ -561,7 +576,7 @@ def test_stalled_input_does_not_delay_the_shutdown(lodged, how):
 
 
 def upload_slowly(client, path):
-    with socket.create_connection((client.host, client.port), timeout=60) as s:
+    with socket.create_connection((client.host, client.port), timeout=180) as s:
         s.sendall(f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nx-api-key: {client.key}\r\n"
                   "Content-Length: 1000000\r\n\r\nbegin".encode())
         return s.recv(1000)

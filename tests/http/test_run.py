@@ -38,8 +38,8 @@ def test_the_printed_commands_work():
         assert "uid=1000" in answers[1]
         assert answers[2] == "hello\n"
         lodge = re.search(r"^  export .*\n((?:  lodge .*\n)+)", said, re.M)
-        assert [line.split()[1] for line in lodge[1].splitlines()] == ["new", "exec", "cp", "enter"], said
-        script = re.sub(r"^  lodge enter.*$", "", lodge[0], flags=re.M)  # needs a terminal; see tests/cli
+        assert [line.split()[1] for line in lodge[1].splitlines()] == ["create", "exec", "cp", "shell"], said
+        script = re.sub(r"^  lodge shell.*$", "", lodge[0], flags=re.M)  # needs a terminal; see tests/cli
         done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, check=True, env={**env, "HOME": home})
         assert done.stdout.startswith("ses_") and "uid=1000" in done.stdout and done.stdout.endswith("hello\n"), done
         host, port = re.search(r"http://([0-9.]+):([0-9]+)", said).groups()

@@ -51,12 +51,25 @@ def test_one_line_for_each_address(home, daemon):
     sock = home + "/here.sock"
     addresses = ["127.0.0.1:0", f"unix:{sock}", "127.0.0.1:0"]
     d = daemon(listen=addresses)
-    said = d.addresses(len(addresses))
-    assert said[1] == f"unix:{sock}" and said[0] != said[2]
+    said = d.addresses(len(addresses) + 1)
+    assert said[1] == f"unix:{sock}" and said[0] != said[2] and said[3] == f"unix:{home}/lodge.sock"
+    with open(home + "/addresses") as f:
+        assert f.read().splitlines() == [os.readlink("/proc/self/ns/net"), *said]
     for address in (said[0], said[2]):
         assert d.client(address).get("/v1/sessions").status == 200
     assert d.close() == 0
-    assert not os.path.exists(sock) and not wait_for(children, 0)
+    assert not any(os.path.exists(p) for p in (sock, home + "/lodge.sock", home + "/addresses")) and not wait_for(children, 0)
+
+
+def test_the_socket_of_the_data_directory_can_be_named(home, daemon):
+    """However it is spelled, it is opened once. A directory with a path too long for a socket can do without."""
+    d = daemon(listen=(f"unix:{home}/../{os.path.basename(home)}/lodge.sock", "127.0.0.1:0"))
+    d.addresses(2)
+    assert d.close() == 0
+    long = os.path.join(home, "x" * 100)
+    d = Daemon(long, listen=("127.0.0.1:0",))
+    assert d.client().get("/v1/sessions").status == 200
+    assert d.close() == 0 and "too long" in d.said
 
 
 def test_default_addresses(home, daemon):
@@ -78,7 +91,7 @@ def test_notify(home, daemon, abstract):
         s.bind("\0" + name if abstract else name)
         if not abstract:
             os.chmod(name, 0o777)  # like that of systemd
-        s.settimeout(60)
+        s.settimeout(180)
         d = daemon(env={"NOTIFY_SOCKET": "@" + name if abstract else name})
         assert s.recv(100) == b"READY=1"
         assert d.client().get("/ready").status == 200
@@ -123,8 +136,9 @@ def test_log_is_text_on_a_terminal(home):
     lines = lines_on_terminal(home)
     assert all(re.match(r"\d\d:\d\d:\d\d (error|warn |info |debug) \S", line) for line in lines), lines
     messages = [line.split(maxsplit=2)[2] for line in lines]
-    assert messages[:2] == [f"created admin key {home}/admin.key", f"listening on unix:{home}/s"]
-    request, end = sorted(messages[2:])  # the request may be logged after the signal
+    assert messages[:3] == [f"created admin key {home}/admin.key", f"listening on unix:{home}/s",
+                            f"listening on unix:{home}/lodge.sock"]
+    request, end = sorted(messages[3:])  # the request may be logged after the signal
     assert re.fullmatch(r"GET /health 200, \d+ bytes, \d+\.\d ms, from unix \(terminal\)", request), lines
     assert end == "Terminated: shutting down, waiting for open requests"
 
@@ -215,8 +229,9 @@ WRONG = {"listen": "7070", "log_level": "loud", "log_format": "xml", "socket_mod
 NO_WRONG = ("data", "tls_cert", "tls_key", "hosts", "origins")
 RIGHT = {"listen": "127.0.0.1:0", "log_level": "debug", "log_format": "json", "socket_mode": "0660", "max_head": "16k",
          "api_key": KEY, "hosts": "a.example, b.example", "origins": "https://a.example",
-         "max_per_address": "100", "insecure_no_auth": "1", "threads_workdir": "/w", "threads_network": "none",
-         "threads_memory": "64M", "threads_file_size": "64M", "threads_disk": "64M"}
+         "max_per_address": "100", "insecure_no_auth": "1", "require_limits": "1", "threads_workdir": "/w", "threads_network": "none",
+         "threads_memory": "64M", "threads_file_size": "64M", "threads_disk": "64M",
+         "disk_reserve": "64M"}
 LONG = ("idle_timeout", "lifetime", "extend", "probe_timeout", "keep_", "drain", "connection_")
 
 
@@ -225,7 +240,7 @@ def right(name):
 
 
 def refused(*args, **env):
-    r = subprocess.run([LODGED, *args], env=dict(PATH=os.environ["PATH"], **env), timeout=60,
+    r = subprocess.run([LODGED, *args], env=dict(PATH=os.environ["PATH"], **env), timeout=180,
                        capture_output=True, text=True, check=False)
     assert r.stdout == "" and r.stderr.startswith("lodged: ") and r.stderr.count("\n") == 1, r
     return r.returncode, r.stderr
@@ -241,7 +256,7 @@ def test_settings_of_a_file_and_of_the_environment(home, daemon):
     conf = home + "/lodged.conf"
     with open(conf, "w", encoding="ascii") as f:
         f.write("# all of them\n\n" + "".join(f"{n} = {right(n)}\n" for n in simple))
-    d = daemon("--config", conf, key=None, listen=())
+    d = daemon("--config", conf, key=None, listen=(), env={"LODGE_POOL": ""})
     assert d.client().get("/v1/keys").status == 200
     assert d.close() == 0
     os.truncate(conf, 0)
@@ -330,13 +345,33 @@ def test_precedence_of_settings(home, daemon):
     assert d.close() == 0
 
 
+def times():
+    with open(os.path.join(SOURCE, "src", "lodged", "config.c"), encoding="utf-8") as f:
+        return re.findall(r"SETTING\((\w+), number, (?:set_time|set_retention|set_keeper_timeout)\),", f.read())
+
+
+@pytest.mark.parametrize("value", ("36501d", "9223372036854775808ms", "18446744073709551617ms", "213503982335d", "9" * 40 + "s"))
+def test_a_time_that_is_too_long_is_refused(home, value):
+    """The sum of a time and the present must not overflow."""
+    assert {"idle_timeout", "lifetime_max", "template_time", "connection_idle", "delete_after", "keeper_timeout"} <= set(times())
+    for name in times():
+        code, text = refused("--check", "--data", home, **{"LODGE_" + name.upper(): value})
+        assert code == 2 and re.search(rf"{name}: (must be|\"\w+\" is too large)", text), (name, text)
+
+
 def test_check(home):
     r = subprocess.run([LODGED, "--check", "--data", home], capture_output=True, text=True,
-                       timeout=60, check=False)
+                       timeout=180, check=False)
     assert r.returncode == 0 and home in r.stdout and r.stderr == "", r
     assert not children()
     status, said = refused("--check", "--data", home, LODGE_POOL="many")
     assert status == 2 and "LODGE_POOL" in said
+    for setting, says in (("--pool 1025", "pool: must be at most 1024"),
+                          ("--lifetime 10d", "lifetime: 10d is more than lifetime_max (5h): raise lifetime_max"),
+                          ("--idle-timeout 2d", "idle_timeout: 2d is more than idle_timeout_max (1d): raise idle_timeout_max")):
+        status, said = refused("--check", "--data", home, *setting.split())
+        assert status == 2 and says in said, said
+        assert refused("--data", home, *setting.split()) == (status, said) # a start fails the same way
     status, said = refused("--check", "--data", "/proc/nothing")
     assert status == 1 and "/proc/nothing" in said
 
@@ -345,7 +380,7 @@ def test_check_while_lodged_runs(home, daemon):
     d = daemon()
     client = d.client()
     r = subprocess.run([LODGED, "--check", "--data", home], capture_output=True, text=True,
-                       timeout=60, check=False)
+                       timeout=180, check=False)
     assert r.returncode == 0, r
     assert client.get("/health").json["status"] == "ok"
     assert d.close() == 0
@@ -354,7 +389,7 @@ def test_check_while_lodged_runs(home, daemon):
 def test_options_that_print_and_exit(home):
     for option, word in (("--version", "lodged "), ("--help", "Usage:"), ("--print-routes", "/v1/")):
         r = subprocess.run([LODGED, option, "--data", home], capture_output=True, text=True,
-                           timeout=60, check=False)
+                           timeout=180, check=False)
         assert r.returncode == 0 and word in r.stdout and r.stderr == "", r
     assert os.listdir(home) == []
 
@@ -551,7 +586,7 @@ def test_a_full_disk_is_reported(small, daemon):
     d = daemon()
     client = d.client()
     at = "/v1/sessions/" + client.enter(key="before")
-    assert client.post(at + "/exec", {"command": "echo kept > ~/kept; sync"}).json["exit_code"] == 0
+    assert client.post(at + "/exec", {"command": "echo kept > ~/kept; sync ~/kept"}).json["exit_code"] == 0
     path = small + "/ballast"
     fill(path)
     calls = [("PUT", at + "/files/big", b"x" * 3_000_000), ("POST", "/v1/sessions", {"key": "during"}),
@@ -602,6 +637,47 @@ def test_sessions_can_be_destroyed_on_a_full_disk(small, daemon):
     assert os.path.getsize(small + "/lodge.db-reserve") == 1 << 20
 
 
+def test_the_reserve_is_made_anew_when_space_returns(small, daemon):
+    d = daemon()
+    client, reserve = d.client(), small + "/lodge.db-reserve"
+    assert wait_for(lambda: os.path.exists(reserve))
+    fill(small + "/ballast")
+    assert wait_for(lambda: client.get("/health").json["disk"]["state"] == "full")
+    os.unlink(reserve)  # as a deletion does that finds the log used up
+    fill(small + "/more")
+    os.unlink(small + "/ballast")
+    os.unlink(small + "/more")
+    assert wait_for(lambda: os.path.exists(reserve) and os.path.getsize(reserve) == 1 << 20)
+    assert client.get("/health").json["disk"]["state"] == "ok" and d.close() == 0
+
+
+def test_every_session_can_be_destroyed_while_others_fill_the_disk(small, daemon):
+    """Guests of plain directories take every block that becomes free. Deleting goes on, whatever was hibernated before."""
+    d = daemon()
+    client = d.client()
+    calm, execs = [client.enter(key=f"calm{i}") for i in range(3)], []
+    ids = [client.enter(key=f"k{i}") for i in range(6)]
+    for sid in ids:
+        answer = client.post(f"/v1/sessions/{sid}/exec", {
+            "command": "read x; while :; do cat /dev/zero >> big$((n = (n + 1) % 9)) 2> /dev/null; done", "background": True,
+            "timeout_ms": 0})
+        assert answer.status == 202, answer
+        execs.append(f"/v1/sessions/{sid}/execs/{answer.json['exec_id']}")
+    for at in execs:
+        assert client.post(at + "/stdin", b"go\n").status in (200, 204), at
+    assert wait_for(lambda: os.statvfs(small).f_bavail == 0)
+    assert wait_for(lambda: client.get("/health").json["disk"]["state"] == "full")
+    for sid in calm:
+        assert client.post(f"/v1/sessions/{sid}/hibernate").status in (200, 507)
+    for sid in ids + calm:
+        answer = client.delete("/v1/sessions/" + sid)
+        assert answer.status == 200, (sid, answer)
+    assert client.get("/v1/sessions").json["sessions"] == []
+    assert wait_for(lambda: client.get("/health").json["disk"]["state"] == "ok")
+    assert wait_for(lambda: os.path.exists(small + "/lodge.db-reserve"))
+    assert d.close() == 0
+
+
 def leave_descriptors(d, count):
     """Lower its limit so that it can open only `count` more."""
     used = [int(n) for n in os.listdir(f"/proc/{d.process.pid}/fd")]
@@ -632,7 +708,7 @@ def test_running_out_of_descriptors(daemon):
     leave_descriptors(d, 12)
     try:
         for _ in range(40):
-            idle.append(socket.create_connection((client.host, client.port), timeout=30))
+            idle.append(socket.create_connection((client.host, client.port), timeout=180))
         for s in idle[:5]:
             s.sendall(request.encode())
             seen.append(s.recv(4096).decode())

@@ -79,7 +79,7 @@ def test_created_by_threads_shown_by_chat_destroyed_by_v1(client):
 def test_created_by_a_switch_shown_by_all_ended_by_cleanup(client):
     client.post("/api/projects", {"id": "site", "name": "Site", "userId": "eve"})
     result = client.post("/api/switch-project", {"projectId": "site", "userId": "eve"}).json["result"]
-    made = result["sandboxUrl"].rsplit("/", 1)[1]
+    made = result["sessionId"]
     views = Views(client, made)
     v1 = views.agree(True)
     assert (v1["user"], v1["project"], v1["sandbox"]) == ("eve", "site", result["sandboxId"])
@@ -132,8 +132,8 @@ def test_the_default_policy_of_a_tenant_applies(ruled):
     assert admin.post("/v1/policies", body).status == 201
     chat = client.post("/api/sandbox").json["sessionId"]
     client.post("/api/projects", {"id": "p", "name": "P", "userId": "u"})
-    project = client.post("/api/switch-project", {"projectId": "p", "userId": "u"}).json["result"]["sandboxUrl"]
-    for session in (client.enter(key="after"), chat, project.rsplit("/", 1)[1]):
+    project = client.post("/api/switch-project", {"projectId": "p", "userId": "u"}).json["result"]["sessionId"]
+    for session in (client.enter(key="after"), chat, project):
         assert client.session(session)["policy"] == "default"
         answer = client.post(f"/v1/sessions/{session}/exec", {"command": "id"})
         assert answer.status == 403 and answer.code == "POLICY", answer
@@ -141,3 +141,16 @@ def test_the_default_policy_of_a_tenant_applies(ruled):
     assert admin.session(admin.enter(key="of another tenant"))["policy"] is None
     for s in client.get("/v1/sessions").json["sessions"]:  # the fixture only clears the sessions of the first tenant
         assert client.delete("/v1/sessions/" + s["id"]).status == 200
+
+
+def test_json_needs_no_content_type_on_the_compatible_apis(client):
+    made = client.call("POST", "/api/sessions", b'{"accountId": "ann"}')
+    assert made.status == 200 and client.session(made.json["session"]["id"])["user"] == "ann", made
+    thread = client.call("POST", "/create_session", b'{"user_id": "bob", "thread_id": "untyped"}')
+    assert thread.status == 201 and client.session(thread.json["session_id"])["user"] == "bob", thread
+    project = client.call("POST", "/api/projects", b'{"userId": "eve"}')
+    assert project.status == 400 and project.json["error"] == "name: missing", project  # it was read
+    for path in ("/api/sessions", "/create_session", "/api/projects"):
+        for kind in ("text/plain", "", "application/x-www-form-urlencoded"):
+            assert client.call("POST", path, b"{}", {"Content-Type": kind}).status == 415, (path, kind)
+    assert client.call("POST", "/v1/sessions", b"{}").status == 415

@@ -18,7 +18,7 @@ def status(pid):
 
 
 def start(*options, env=None):
-    return subprocess.run([LODGED, "--listen", "127.0.0.1:0", *options], capture_output=True, text=True, timeout=60,
+    return subprocess.run([LODGED, "--listen", "127.0.0.1:0", *options], capture_output=True, text=True, timeout=180,
                           env=dict(os.environ, **(env or {})), check=False)
 
 
@@ -155,7 +155,7 @@ def keeper_of(home, identity):
         ours.send(bytes(16))
         said = ours.recv(65536)
     k.stderr.close()
-    return k.wait(30), said
+    return k.wait(180), said
 
 
 def test_a_replaced_keeper_directory_is_refused(tmp_path):

@@ -115,7 +115,7 @@ def test_responses_while_lodged_starts(slow):
     assert (h["status"], h["starting"]["stage"], h["starting"]["error"]) == ("starting", "keeper", None)
     assert h["parts"]["store"]["ok"] and h["starting"]["total_steps"] == 4 and h["starting"]["step"] == 2
     anonymous = Client("127.0.0.1", d.port, None)
-    assert anonymous.get("/ready").status == 503 and anonymous.get("/ready").json == {"ready": False}
+    assert anonymous.get("/ready").status == 503 and anonymous.get("/ready").json["ready"] is False
     for path in ("/", "/docs", "/openapi.json", "/metrics"):
         assert anonymous.get(path).status == 200
     assert anonymous.get("/v1/sessions").status == 401  # keys are checked as usual
@@ -166,10 +166,15 @@ def test_a_failed_start_is_retried(slow):
     h = d.health()
     assert h["status"] == "starting" and "lodge-keeper" in h["starting"]["error"]
     assert not h["parts"]["keeper"]["ok"] and h["parts"]["keeper"]["error"] == h["starting"]["error"]
-    answer = d.client.post("/v1/sessions", {"key": "early"})
-    assert answer.status == 503 and answer.headers["Retry-After"], answer
-    error = answer.json["error"]
-    assert error["retryable"] and error["details"]["stage"] == "keeper" and "lodge-keeper" in error["message"]
+
+    def refusal():
+        answer = d.client.post("/v1/sessions", {"key": "early"})
+        assert answer.status == 503 and answer.headers["Retry-After"], answer
+        error = answer.json["error"]
+        assert error["retryable"] and error["details"]["stage"] == "keeper", error
+        return error["message"]
+
+    assert wait_for(lambda: "lodge-keeper" in refusal())  # not of one that comes during the next try
     assert ok(d.client.get("/v1/progress"))["status"] in ("error", "running")
     assert wait_for(lambda: d.health()["starting"]["tries"] >= h["starting"]["tries"] + 2)
     assert d.health()["last_error"] is None  # early requests are not reported as errors
@@ -247,6 +252,94 @@ def sandboxes_of(home):
     return os.listdir(run_dir(os.path.join(home, "keeper")) + "/d/sandboxes")
 
 
+REFUSING = """#!/bin/sh
+exec {keeper} "$@" --closed 0.0
+"""
+
+
+def take_keeper_away(d, instead=None):
+    """The running keeper dies, and no other can be started; `instead`: a script that runs in its place."""
+    os.rename(d.keeper, d.keeper + ".away")
+    if instead:
+        with open(d.keeper + ".new", "w", encoding="ascii") as f:
+            f.write(instead.format(keeper=d.real))
+        os.chmod(d.keeper + ".new", 0o755)
+        os.rename(d.keeper + ".new", d.keeper)
+    for pid in keepers(d.real):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def bring_keeper_back(d):
+    os.rename(d.keeper + ".away", d.keeper)
+
+
+def test_calls_wait_until_the_keeper_works_again(slow):
+    d = slow("waits")
+    d.let()
+    d.daemon.addresses()
+    sid = d.client.enter(key="there")
+    take_keeper_away(d)
+    calls = [Call(d.client.post, "/v1/sessions", {"key": f"new-{i}"}) for i in range(4)]
+    calls += [Call(d.client.get, f"/v1/sessions/{sid}/stats"), Call(d.client.post, f"/v1/sessions/{sid}/hibernate")]
+    assert wait_for(lambda: "lodge-keeper" in d.health()["parts"]["keeper"].get("error", ""))
+    bring_keeper_back(d)
+    answers = [c.answer() for c in calls]
+    # statistics may come after the hibernate
+    assert [a.status for a in answers[:4]] == [201] * 4 and answers[4].status in (200, 409), answers
+    assert answers[5].status == 200, answers[5]
+    assert d.health()["status"] == "ok" and d.health()["last_error"] is None
+    d.client.clear()
+
+
+def test_calls_succeed_although_the_keeper_is_killed_again_and_again(slow):
+    d = slow("waits")
+    d.let()
+    d.daemon.addresses()
+
+    def kill():
+        """Three keepers, each as soon as it runs."""
+        for _ in range(3):
+            for pid in wait_for(lambda: keepers(d.real)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                wait_for(lambda pid=pid: pid not in keepers(d.real))
+
+    def meanwhile(act, *args):
+        killer = Call(kill)
+        try:
+            return act(*args)
+        finally:
+            killer.answer()
+
+    sid = meanwhile(lambda: d.client.enter(key="k"))
+    d.client.run(sid, "echo kept > f")
+    for verb in ("hibernate", "resume", "hibernate", "resume"):
+        answer = meanwhile(d.client.post, f"/v1/sessions/{sid}/{verb}")
+        assert answer.status == 200, answer
+        assert d.client.run(sid, "cat f") == "kept\n"
+    d.client.clear()
+
+
+def test_an_error_has_the_words_of_the_keeper(slow):
+    d = slow("waits", LODGE_QUEUE_MAX="1")
+    d.let()
+    d.daemon.addresses()
+    words = "is not the directory that --closed names"
+    take_keeper_away(d, REFUSING)
+    calls = [Call(d.client.post, "/v1/sessions", {"key": f"new-{i}"}) for i in range(3)]
+    for c in calls:  # all but one at once: no more may wait
+        answer = c.answer()
+        assert answer.status == 503 and answer.json["error"]["retryable"] and answer.headers["Retry-After"], answer
+        assert "lodge-keeper: " in answer.message and words in answer.message, answer
+    h = d.health()
+    assert h["status"] == "degraded" and words in h["parts"]["keeper"]["error"] and words in h["last_error"]["message"]
+    bring_keeper_back(d)
+    assert wait_for(lambda: d.client.post("/v1/sessions", {"key": "new-0"}).status in (200, 201))
+    assert d.health()["status"] == "ok"
+    d.client.clear()
+
+
 def keepers(program):
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -292,7 +385,7 @@ def test_the_environment_is_recorded_automatically(lodged, client):
     answer = client.get("/v1/templates/nothing/environment")
     assert answer.status == 404 and "no template" in answer.json["error"]["message"]
     sid = client.enter()
-    found = wait_for(lambda: environment(client, "/v1/templates/host"), 60)
+    found = wait_for(lambda: environment(client, "/v1/templates/host"))
     assert found and found["current"] and re.fullmatch("[0-9a-f]{16}", found["template_version"])
     uname = os.uname()
     assert found["kernel"] == f"{uname.sysname} {uname.release} {uname.machine}"
@@ -329,7 +422,7 @@ def test_environment_follows_the_template(client, template):
     ok(client.patch(template, {"env": {"COLOUR": "red"}}))
     found = environment(client, template)
     assert found["template_version"] == first["template_version"] or found["env"]["COLOUR"] == "red"
-    found = wait_for(lambda: (e := environment(client, template)) and e["current"] and e, 60)
+    found = wait_for(lambda: (e := environment(client, template)) and e["current"] and e)
     assert found["env"]["COLOUR"] == "red" and "API_TOKEN" not in found["env"]
     assert found["template_version"] != first["template_version"]
     assert client.delete(template).status == 200
@@ -376,7 +469,7 @@ def test_pin(client):
     assert client.get("/v1/sessions/key:nosuch").status == 404  # no session was created instead
     # after a resume the session is the same, but its old sandbox no longer matches
     ok(client.post(f"/v1/sessions/{one}/hibernate"))
-    assert client.post("/v1/sessions", {"key": "one", "pin": sandbox}).status == 409
+    assert client.post("/v1/sessions", {"key": "one", "pin": sandbox}).status == 410
     got = ok(client.post("/v1/sessions", {"key": "one", "pin": one}))
     assert got["outcome"] == "resumed" and got["session"]["sandbox"] != sandbox
     for sid in (one, other):

@@ -19,6 +19,7 @@ BUILD = machine.build()
 LODGED = os.path.join(BUILD, "lodged")
 KEY = "lodge-test-key-0123456789"
 ANSWER_SECONDS = 180
+EXEC_MS = 150000  # the default of 30 s is too short for a busy disk
 
 
 def routes():
@@ -136,7 +137,7 @@ class Client:
 
     def run(self, sid, command, **more):
         """Run a command that must succeed; return its stdout."""
-        answer = self.post(f"/v1/sessions/{sid}/exec", {"command": command, **more})
+        answer = self.post(f"/v1/sessions/{sid}/exec", {"command": command, "timeout_ms": EXEC_MS, **more})
         assert answer.status == 200 and answer.json["exit_code"] == 0, answer
         return answer.json["stdout"]
 
@@ -187,16 +188,17 @@ class Lodged:
     listen = ("127.0.0.1:0",)
     how = {}  # further arguments of Popen
 
-    def __init__(self, program=LODGED, **settings):
-        self.home = tempfile.mkdtemp(prefix="lodge-http-")
+    def __init__(self, program=LODGED, below=None, **settings):
+        self.home = tempfile.mkdtemp(prefix="lodge-http-", dir=below)
         self.program = program
         self.settings = settings
         self.process = None
         self.start()
 
     def start(self):
-        env = dict(os.environ, LODGE_API_KEY=KEY,
-                   **{f"LODGE_{k.upper()}": str(v) for k, v in self.settings.items()})
+        # a pool, which is on by default, would be filled again and again
+        env = {**os.environ, "LODGE_API_KEY": KEY, "LODGE_POOL": "0",
+               **{f"LODGE_{k.upper()}": str(v) for k, v in self.settings.items()}}
         with open(self.home + ".log", "ab") as log:
             self.process = launch(self.program, home=self.home, listen=self.listen, err=log, env=env, **self.how)
         said = addresses(self.process, len(self.listen))
@@ -243,6 +245,20 @@ class Lodged:
         """Host pid of the lodge-init of a session, from the keeper's record."""
         with open(os.path.join(self.run_dir(), "d", "sandboxes", session["sandbox"], "record")) as f:
             return int(re.search(r"^pid (\d+)$", f.read(), re.M).group(1))
+
+    def cgroup_limits(self, session):
+        """What the kernel enforces: the limits of memory, processes and CPU in the sandbox's own cgroup."""
+        with open(f"/proc/{self.init_of(session)}/cgroup") as f:
+            name = re.search(r"/g\.\w+", f.read()).group()
+        found = {}
+        for root in machine.cgroup_roots():
+            for path, _, files in os.walk(root):
+                for limit in {"memory.max", "memory.limit_in_bytes", "pids.max", "cpu.max", "cpu.cfs_quota_us"} & set(files):
+                    if path.endswith(name):
+                        with open(os.path.join(path, limit)) as f:
+                            found[limit] = f.read().strip()
+        assert len(found) >= 3, found
+        return found
 
     def kill_sandbox(self, session):
         """Kill its lodge-init from the host, as the OOM killer would."""

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lodged that the test starts, observes and stops itself."""
+import contextlib
 import json
 import os
 import re
 import resource
 import signal
 import socket
+import subprocess
 import tempfile
 
 from client import KEY, LODGED, Client, addresses, launch
 from machine import remove_home, wait_for
 
-PLAIN = {k: v for k, v in os.environ.items() if not k.startswith("LODGE_") and k != "NOTIFY_SOCKET"}
+# a pool, which is on by default, would be filled again and again
+PLAIN = {**{k: v for k, v in os.environ.items() if not k.startswith("LODGE_") and k != "NOTIFY_SOCKET"}, "LODGE_POOL": "0"}
 
 
 class Daemon:
@@ -67,9 +70,13 @@ class Daemon:
         return self
 
     def __exit__(self, *_):
+        """Of a test that failed too. SIGKILL would leave the sandbox of an environment that is being prepared."""
         if self.process.poll() is None:
-            self.send(signal.SIGKILL)
-        self.process.wait(60)
+            self.send(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(60)
+            self.process.kill()
+        self.process.wait(180)
         self.process.stdout.close()
         self.err.close()
 
@@ -94,7 +101,7 @@ class Home(str):
 
 def raw(host, port, request, until=None):
     """Send bytes; return the whole response, or what arrives until it contains `until`."""
-    with socket.create_connection((host, port), timeout=60) as s:
+    with socket.create_connection((host, port), timeout=180) as s:
         s.sendall(request)
         data = b""
         while not (until and until in data):

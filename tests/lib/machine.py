@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helpers of all suites: build directory, processes, mounts, terminals, waiting."""
 import contextlib
+import glob
 import os
 import pty
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -56,6 +58,21 @@ def with_time(act, seen, times=(500, 5000, 50000)):
     return result
 
 
+def was_used_in_time(use, idle, rounds=5):
+    """Use something that ends after `idle` seconds without use, for longer than that in total. use() returns whether
+    it was still there, which must be so. False: the machine was too busy to use it in time, so nothing was shown."""
+    last = time.monotonic()
+    for _ in range(rounds):
+        time.sleep(idle / (rounds - 1))
+        began = time.monotonic()
+        there = use()
+        if time.monotonic() - last >= idle:
+            return False
+        assert there, "it ended although it was used"
+        last = began
+    return True
+
+
 # ---- processes --------------------------------------------------------------------------------
 
 
@@ -71,6 +88,17 @@ def stat_of(pid):
 
 def is_alive(pid):
     return (stat_of(pid) or "X")[0] not in "ZX"
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    """As a process that hangs."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        if is_alive(pid):
+            os.kill(pid, signal.SIGCONT)
 
 
 def name_of(pid):
@@ -114,24 +142,38 @@ def descendants(root=None):
     return found
 
 
+def words_of(pid):
+    """Its command line."""
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return os.fsdecode(f.read()).split("\0")[:-1]
+    return []
+
+
 def with_words(home, *programs):
     """Processes of these programs with a path at or below `home` on their command line."""
     found = []
     for pid in _pids():
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                program, *words = os.fsdecode(f.read()).split("\0")
-            if os.path.basename(program) in programs and any(f"{w}/".startswith(f"{home}/") for w in words):
-                found.append(pid)
+        program, *words = words_of(pid) or [""]
+        if os.path.basename(program) in programs and any(f"{w}/".startswith(f"{home}/") for w in words):
+            found.append(pid)
     return found
 
 
 def keepers_of(home):
     """Includes keepers whose lodged has exited."""
-    return with_words(home, "lodge-keeper")
+    return [pid for pid in with_words(home, "lodge-keeper") if name_of(pid) != "lodge-volume"]
 
 
 # ---- files ------------------------------------------------------------------------------------
+
+
+def cgroup_roots():
+    with open("/proc/mounts") as f:
+        for line in f:
+            _, point, kind = line.split()[:3]
+            if kind in ("cgroup", "cgroup2"):
+                yield point
 
 
 def run_dir(home):
@@ -140,11 +182,32 @@ def run_dir(home):
     return f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}"
 
 
+def _running_in(state):
+    """Processes in the cgroups of a keeper's state directory."""
+    with contextlib.suppress(OSError), open(os.path.join(state, "group")) as f:
+        name = "lodge-" + f.read()
+        return sorted({pid.strip() for procs in glob.glob(f"/sys/fs/cgroup/**/{name}/**/cgroup.procs", recursive=True)
+                       for pid in _lines(procs)})
+    return []
+
+
+def _lines(path):
+    with contextlib.suppress(OSError), open(path) as f:
+        return f.readlines()
+    return []
+
+
 def remove_home(home):
-    """Remove the home and the keeper's state for it; nothing may be running there."""
+    """Remove the home and the keeper's state for it. What still runs there would run for ever, unknown to everybody."""
+    states = []
     for place in (home, os.path.join(home, "keeper")):
         if os.path.isdir(place):
-            shutil.rmtree(run_dir(place), ignore_errors=True)
+            states.append(run_dir(place))
+    for state in [d for s in states for d in glob.glob(f"{s}/*")]:
+        assert wait_for(lambda d=state: not _running_in(d), 60), \
+            f"{state}: {[(pid, words_of(pid)) for pid in _running_in(state)]} still run; end them before the home is removed"
+    for state in states:
+        shutil.rmtree(state, ignore_errors=True)
     shutil.rmtree(home, ignore_errors=True)
 
 

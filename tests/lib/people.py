@@ -49,12 +49,10 @@ class User:
         return answer.json["id"]
 
     def switch(self, project, fragment=None, **kw):
-        """Return the result, with the id of its session."""
         body = {"projectId": project, **({"fragmentId": fragment} if fragment else {})}
         answer = self.post("/api/switch-project", body, **kw)
         assert answer.status == 200 and answer.json["success"] is True, answer
-        result = answer.json["result"]
-        return {**result, "session": result["sandboxUrl"].rsplit("/", 1)[1]}
+        return answer.json["result"]
 
     def look(self):
         answer = self.get("/api/cleanup-sandboxes")

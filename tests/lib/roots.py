@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Root file systems and images as archives, and the list of running sandboxes."""
+import gzip
 import hashlib
 import io
 import json
 import os
 import shutil
+import subprocess
 import tarfile
 
 import pytest
@@ -50,21 +52,63 @@ def root(*more):
                ("tmp", entry(tarfile.DIRTYPE, mode=0o1777)), *more)
 
 
-def layout(layers, config, arch=None, **index):
-    """A tar of an OCI image layout."""
-    blobs = []
+def machine():
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
+
+
+def plain(data):
+    """The content of a layer, compressed or not; of a broken one its bytes."""
+    try:
+        if data[:2] == b"\x1f\x8b":
+            return gzip.decompress(data)
+        if data[:4] == b"\x28\xb5\x2f\xfd":
+            return subprocess.run(["zstd", "-dc"], input=data, stdout=subprocess.PIPE, check=True).stdout
+    except (OSError, EOFError):
+        pass
+    return data
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def image_config(layers, config, **more):
+    """The configuration of an image, which names the digests of its layers."""
+    diff_ids = ["sha256:" + sha256(plain(l)) for l in layers]
+    return {"config": config, "rootfs": {"type": "layers", "diff_ids": diff_ids}, **more}
+
+
+def layout_parts(layers, config, arch=None, whole=None, **index):
+    """The files of an OCI image layout, as a dict."""
+    parts = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}'}
 
     def blob(data):
-        digest = hashlib.sha256(data).hexdigest()
-        blobs.append((f"blobs/sha256/{digest}", data))
-        return {"digest": f"sha256:{digest}", "size": len(data)}
+        parts["blobs/sha256/" + sha256(data)] = data
+        return {"digest": "sha256:" + sha256(data), "size": len(data)}
 
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
     manifest = {"schemaVersion": 2, "layers": [blob(l) for l in layers],
-                "config": blob(json.dumps({"config": config}).encode())}
-    top = dict(blob(json.dumps(manifest).encode()), platform={"os": "linux", "architecture": arch or machine})
-    return tar(("oci-layout", b'{"imageLayoutVersion":"1.0.0"}'),
-               ("index.json", json.dumps({"manifests": [top], **index}).encode()), *blobs)
+                "config": blob(json.dumps(whole or image_config(layers, config)).encode())}
+    top = dict(blob(json.dumps(manifest).encode()), platform={"os": "linux", "architecture": arch or machine()})
+    return {**parts, "index.json": json.dumps({"manifests": [top], **index}).encode()}
+
+
+def layout(layers, config, arch=None, **index):
+    """A tar of an OCI image layout."""
+    return tar(*layout_parts(layers, config, arch, **index).items())
+
+
+def docker_parts(layers, config, tags=("app:1",), **more):
+    """The files that docker save writes, as a dict."""
+    whole = json.dumps(image_config(layers, config, architecture=machine(), os="linux", **more)).encode()
+    names = [f"{sha256(b'%d' % i + l)}/layer.tar" for i, l in enumerate(layers)]
+    manifest = [{"Config": sha256(whole) + ".json", "RepoTags": list(tags), "Layers": names}]
+    return {"manifest.json": json.dumps(manifest).encode(), sha256(whole) + ".json": whole,
+            "repositories": b"{}", **dict(zip(names, layers))}
+
+
+def docker_save(layers, config, **more):
+    """A tar as docker save writes it."""
+    return tar(*docker_parts(layers, config, **more).items())
 
 
 def sandboxes(lodged):

@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 import machine
-from machine import SOURCE, children, descendants, name_of, stat_of, wait_for  # noqa: F401: re-exported
+from machine import SOURCE, cgroup_roots, children, descendants, name_of, stat_of, wait_for  # noqa: F401: re-exported
 
 BUILD = machine.build("hooks")
 LODGE = os.path.join(BUILD, "lodge")
@@ -81,18 +81,10 @@ class Result:
 # ---- the machine ------------------------------------------------------------------------------
 
 
-def _cgroup_roots():
-    with open("/proc/mounts") as f:
-        for line in f:
-            _, point, kind = line.split()[:3]
-            if kind in ("cgroup", "cgroup2"):
-                yield point
-
-
 def cgroups():
     """Every visible lodge-* cgroup: of the machine, or with tools/apart of this run only."""
     found = set()
-    for root in _cgroup_roots():
+    for root in cgroup_roots():
         for path, dirs, _ in os.walk(root):
             for d in list(dirs):
                 if d.startswith("lodge-"):
@@ -473,7 +465,7 @@ class Driver:
             _known.discard(self.p.pid)
         # its keeper exits when the socket closes; the next one may only start after that
         wait_for(lambda: not any(name_of(p) == "lodge-keeper" for p, s in descendants().items()
-                                 if s != "Z"), 10)
+                                 if s != "Z"), 120)
 
     def allowed(self):
         return [self.p.pid, *descendants(self.p.pid)]

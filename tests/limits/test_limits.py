@@ -61,6 +61,14 @@ def test_memory_of_files(world):
     assert j["stdout"].endswith("usable\n") or "LIMIT_MEMORY" in hits, j
 
 
+def test_a_full_shared_memory_leaves_room_for_commands(world):
+    text = ("df -B1 --output=size /dev/shm | tail -1; head -c 500M /dev/zero >/dev/shm/f; echo status $?; "
+            "ls /dev/shm; rm /dev/shm/f; echo usable")
+    hits, j, _ = hit(world, ["--memory", "64M"], text)
+    assert j["stdout"].strip() == f"{32 * MB}\nstatus 1\nf\nusable" and "No space left" in j["stderr"], j
+    assert "LIMIT_MEMORY" not in hits, j
+
+
 def test_memory_below_the_limit(world):
     hits, j, r = hit(world, ["--memory", "128M"], "python3 -c 'x = bytearray(60 << 20)'; echo $?")
     assert (hits, j["stdout"], r.code) == ([], "0\n", 0), j
@@ -393,7 +401,7 @@ print(all(os.waitpid(k, 0)[1] == 0 for k in kids))
 """
     j, r = js(world, ["--memory", "300M", "--pids", "100"], py(text))
     assert j["stdout"] == "True\n" and j["limits"] == [], j
-    b = json.loads(world.finish(bomb, 30).out)
+    b = json.loads(world.finish(bomb).out)
     assert "LIMIT_PIDS" in b["limits"] and "LIMIT_MEMORY" in b["limits"], b
 
 
@@ -407,18 +415,18 @@ print(all(os.waitpid(k, 0)[1] == 0 for k in kids))
     ([], ["no-such-program"], 127, "lodge: no-such-program: "),
     ([], ["/etc/passwd"], 126, "lodge: /etc/passwd: "),
     ([], ["/tmp"], 126, "lodge: /tmp: "),
-    (["--memory", "1K"], ["true"], 125, "--memory"),
-    (["--memory", "lots"], ["true"], 125, "--memory"),
-    (["--cpus", "0"], ["true"], 125, "--cpus"),
-    (["--cpus", "-1"], ["true"], 125, "--cpus"),
-    (["--pids", "0"], ["true"], 125, "--pids"),
-    (["--disk", "99999999T"], ["true"], 125, "--disk"),
-    (["--timeout", "soon"], ["true"], 125, "--timeout"),
+    (["--memory", "1K"], ["true"], 2, "--memory"),
+    (["--memory", "lots"], ["true"], 2, "--memory"),
+    (["--cpus", "0"], ["true"], 2, "--cpus"),
+    (["--cpus", "-1"], ["true"], 2, "--cpus"),
+    (["--pids", "0"], ["true"], 2, "--pids"),
+    (["--disk", "99999999T"], ["true"], 2, "--disk"),
+    (["--timeout", "soon"], ["true"], 2, "--timeout"),
     (["--template", "nosuch"], ["true"], 125, "nosuch"),
-    (["--dir", "/no/such/dir:/x"], ["true"], 125, "/no/such/dir"),
+    (["--dir", "/no/such/dir:/x"], ["true"], 2, "/no/such/dir"),
     (["--workdir", "/no/such/dir"], ["true"], 125, "/no/such/dir"),
-    (["--net", "host"], ["true"], 125, "--net"),
-    (["--nonsense"], ["true"], 125, "nonsense"),
+    (["--net", "host"], ["true"], 2, "--net"),
+    (["--nonsense"], ["true"], 2, "nonsense"),
 ])
 def test_status_and_message(world, options, command, code, words):
     r = world.run(options, command)

@@ -40,7 +40,8 @@ def test_every_setting_is_in_the_manual():
 
 
 # Times and sizes that the manual gives next to the name.
-DEFAULTS = [("idle_timeout", "30m"), ("idle_timeout_max", "1d"), ("lifetime", "5h"), ("lifetime_max", "5h"), ("extend", "20m"),
+DEFAULTS = [("idle_timeout", "30m"), ("idle_timeout_max", "1d"), ("lifetime", "5h"), ("lifetime_max", "5h"), ("chat_lifetime", "30m"),
+            ("projects_lifetime", "1h"), ("delete_after", "never"), ("extend", "20m"),
             ("queue_max", "64"), ("concurrent", "512"), ("drain", "10s"), ("socket_mode", "0600"), ("template_size", "16G")]
 
 

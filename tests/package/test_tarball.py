@@ -40,6 +40,17 @@ def test_is_static(top, program):
     assert b"not a dynamic executable" in done.stdout
 
 
+def test_has_the_files_for_monitoring(top):
+    for path in ("grafana/lodge.json", "prometheus/lodge.rules.yml", "prometheus/scrape.yml"):
+        assert os.path.getsize(os.path.join(top, "share/lodge", path)), path
+
+
+def test_has_the_examples(top):
+    for path in ("README.md", "python/tools.py", "typescript/tools.ts"):
+        assert os.path.getsize(os.path.join(top, "doc/examples", path)), path
+    assert not os.path.exists(os.path.join(top, "doc/examples/typescript/node_modules"))
+
+
 def test_works(top):
     with tempfile.TemporaryDirectory(prefix="lodge-home-") as home:
         for command, want in [(["bin/lodged", "--data", home, "--config", f"{top}/etc/lodged.conf", "--check"], "sandboxes work"),

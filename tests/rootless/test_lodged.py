@@ -2,11 +2,12 @@
 """lodged as an ordinary user."""
 import contextlib
 import os
+import subprocess
 
 import pytest
 
 import world as world_module
-from client import Lodged
+from client import KEY, Lodged
 from conftest import USER
 
 
@@ -24,9 +25,14 @@ def nothing_is_left():
 
 
 @pytest.fixture(scope="module")
-def client(programs):
-    with contextlib.closing(Users(os.path.join(os.path.dirname(world_module.LODGE), "lodged"))) as lodged:
-        yield lodged.client()
+def lodged(programs):
+    with contextlib.closing(Users(os.path.join(os.path.dirname(world_module.LODGE), "lodged"))) as d:
+        yield d
+
+
+@pytest.fixture(scope="module")
+def client(lodged):
+    return lodged.client()
 
 
 def test_a_session_works(client):
@@ -41,3 +47,49 @@ def test_a_limit_that_cannot_be_enforced_is_refused(client, limits):
     assert answer.status == 409, answer
     assert ("disk_bytes" in limits) == ("disk limit" in answer.json["error"]["message"]), answer
     assert client.get("/v1/sessions/key:bounded").status == 404
+    session = client.enter(key="plain")
+    before = client.session(session)["limits"]
+    assert client.patch("/v1/sessions/" + session, {"limits": limits}).status == 409
+    assert client.session(session)["limits"] == before
+
+
+def test_a_pause_that_is_not_possible_changes_nothing(client):
+    session = client.enter(key="pausing")
+    at = "/v1/sessions/" + session
+    answer = client.post(at + "/pause")
+    assert answer.status == 409 and "cannot pause" in answer.json["error"]["message"], answer
+    assert not client.session(session)["paused"] and client.run(session, "echo on") == "on\n"
+    refused = client.post(at + "/snapshots", {})
+    assert refused.status == 409 and "--stop" in refused.json["error"]["message"], refused
+    assert client.post(at + "/snapshots", {"live": False}).status == 201
+    assert client.delete(at).status == 200
+
+
+def test_default_limits_are_marked(client):
+    """Wherever they are shown."""
+    every = {"memory_bytes", "cpu_weight", "pids", "disk_bytes", "inodes"}
+    record = client.session(client.enter(key="plain"))
+    assert {p["limit"] for p in record["limits_not_enforced"]} == every
+    assert all(p["enforced"] is False for p in record["limits_not_enforced"])
+    reasons = {p["limit"]: p["reason"] for p in record["limits_not_enforced"]}
+    assert "delegated to this user" in reasons["memory_bytes"] and reasons["disk_bytes"] == "disk quotas need root"
+    health = client.get("/health").json
+    assert {p["limit"] for p in health["limits_not_enforced"]} == every | {"cpus"}
+    assert {p["limit"] for p in health["config"]["limits_not_enforced"]} == {
+        "memory_bytes", "cpu_milli", "max_processes", "max_workspace_bytes"}
+
+
+def test_the_log_names_them(lodged):
+    with open(lodged.home + ".log") as f:
+        text = f.read()
+    assert "not enforced on this host: memory, CPU and process limits (no cgroup " in text
+    assert "disk limits (disk quotas need root)" in text
+
+
+def test_required_limits_prevent_the_start(lodged):
+    """Run by the same user on another directory."""
+    home = os.path.join(lodged.home, "other")
+    done = subprocess.run([lodged.program, "--data", home, "--listen", "127.0.0.1:0", "--require-limits"], **Users.how,
+                          env=dict(os.environ, LODGE_API_KEY=KEY), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stdout == "", done
+    assert "require_limits: memory, CPU and process limits cannot be enforced on this host: " in done.stderr, done

@@ -2,11 +2,14 @@
 """As an ordinary user: everything but cgroup limits and disk quotas works, and their absence is reported."""
 import json
 import os
+import subprocess
+import tarfile
 
 import pytest
 
 from conftest import USER
 from machine import children, descendants, in_terminal, wait_for, with_time
+from roots import docker_save, entry, tar
 
 STORES = ["memory", "disk"]
 
@@ -118,7 +121,7 @@ def test_dir_needs_permissions_of_the_user(world):
     secret = os.path.join(world.base, "secret")
     os.mkdir(secret, 0o700)  # of root
     r = world.sh(["--dir", f"{secret}:/data"], "true")
-    assert r.code == 125 and secret in r.err and r.err.count("\n") == 1, r
+    assert r.code == 2 and secret in r.err and r.err.count("\n") == 1, r
 
 
 def test_many_at_once(world):
@@ -164,11 +167,22 @@ def test_a_limit_that_is_not_enforced_is_reported(world):
         pytest.skip("this user's cgroups are delegated")
     r = world.sh(["--memory", "64M"], "echo ran")
     assert (r.code, r.out) == (0, "ran\n"), r
-    assert r.err == "lodge: memory, CPU and process limits are NOT enforced on this host (see lodge doctor)\n", r
+    assert r.err == ("lodge: NOT enforced on this host: memory, CPU and process limits (no cgroup with memory, cpu and pids "
+                     "controllers is delegated to this user); see lodge doctor\n"), r
     r = world.sh(["--store", "disk", "--disk", "50M"], "echo ran")
-    assert r.code == 0 and "the disk limit is NOT enforced on this host" in r.err, r
+    assert r.code == 0 and r.err == ("lodge: NOT enforced on this host: disk limits (disk quotas need root); "
+                                     "see lodge doctor\n"), r
     r = world.sh([], "true")
     assert r.err == "", f"nothing was asked for, nothing is said: {r}"
+
+
+@pytest.mark.parametrize("store, more", [("memory", set()), ("disk", {"disk_bytes", "inodes"})])
+def test_json_marks_default_limits(world, store, more):
+    if delegated(world):
+        pytest.skip("this user's cgroups are delegated")
+    problems = json.loads(world.sh(["--json", "--store", store], "true").out)["limits_not_enforced"]
+    assert {p["limit"] for p in problems} == {"memory_bytes", "cpu_weight", "pids"} | more
+    assert all(p["enforced"] is False and p["reason"] for p in problems)
 
 
 @pytest.mark.parametrize("options", [["--memory", "64M"], ["--pids", "20"], [],
@@ -202,8 +216,28 @@ def test_a_template_that_requires_limits(world):
         assert r.code == 125 and "cannot be enforced on this host" in r.err and r.err.count("\n") == 1, r
     finally:
         for name in ("plain", "strict"):
-            assert world.lodge("template", "rm", name).code == 0, f"template rm {name}"
+            assert world.lodge("template", "rm", name, "--yes").code == 0, f"template rm {name}"
     assert world.store() == [], "a removed template is still in the store"
+
+
+def test_images_share_their_layers(world):
+    with open("/bin/busybox", "rb") as f:
+        base = tar(("bin", None), ("bin/sh", f.read()), ("etc", entry(tarfile.DIRTYPE, uid=7)), ("etc/old", b"1"))
+    image = os.path.join(world.base, "image.tar")
+    with open(image, "wb") as f:
+        f.write(docker_save([base, tar(("etc/.wh.old", b""), ("etc/new", b"2"))], {"User": "1000"}))
+    os.chmod(image, 0o644)
+    try:
+        for name in ("one", "two"):
+            r = world.lodge("template", "add", name, image)
+            assert r.code == 0, f"template add: {r}"
+            r = world.run(["--template", name], ["/bin/sh", "-c", "echo /etc/*"])
+            assert (r.code, r.out) == (0, "/etc/new\n"), r
+        assert len(world.store()) == 4, "two layers, and one name for each template"
+    finally:
+        for name in ("one", "two"):
+            assert world.lodge("template", "rm", name, "--yes").code == 0, f"template rm {name}"
+    assert world.store() == [], "a layer is left in the store"
 
 
 def test_doctor(world):
@@ -241,3 +275,16 @@ def test_the_keeper_is_killed(world):
     assert r.code == 125 and r.err.startswith("lodge: "), r
     world.next_start()
     assert wait_for(lambda: not world.store(), 120), f"store entries {world.store()}"
+
+
+def test_mounts_below_usr_and_below_a_directory(world):
+    """The kernel refuses to copy a mount without what is mounted below it; so these come along, read-only."""
+    with_mounts = world.base + "/with-mounts"
+    os.makedirs(with_mounts + "/below")
+    text = (f"mount -t tmpfs none /usr/share/doc; echo doc >/usr/share/doc/f; mount -t tmpfs none {with_mounts}/below; "
+            f"echo dir >{with_mounts}/below/f; exec setpriv --reuid {USER} --regid {USER} --clear-groups \"$@\"")
+    guest = "cat /usr/share/doc/f /mnt/below/f; touch /usr/share/doc/x || touch /mnt/below/x || echo read-only"
+    argv = world.argv(["--dir", with_mounts + ":/mnt"], ["sh", "-c", guest])
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-ec", text, "sh", *argv],
+                          env=world.env(), cwd="/", capture_output=True, text=True, timeout=180, check=False)
+    assert (done.returncode, done.stdout) == (0, "doc\ndir\nread-only\n"), done

@@ -23,12 +23,14 @@
 #include "engine/internal.h"
 #include "exec/exec_lookup.h"
 #include "engine/keeper_conn.h"
+#include "engine/keeper_listing.h"
 #include "layers/layers.h"
 #include "service/timers.h"
 #include "engine/session_state.h"
 #include "session/capacity.h"
 #include "session/session_api.h"
 #include "service/engine_open.h"
+#include "../unit/count_writes.h"
 
 struct engine *engine;
 const struct caller caller = { "test", "driver" };
@@ -235,9 +237,9 @@ json_t *op_extend(const json_t *q, struct err *err)
 	struct session_ref ref = ref_of(q);
 	struct store_session s;
 
-	return record(
-		session_extend(engine, &caller, &ref, num(q, "ms"), num(q, "if_version"), &s, err),
-		&s);
+	return record(session_extend(engine, &caller, &ref, num(q, "ms"), num(q, "if_version"),
+				     NULL, &s, err),
+		      &s);
 }
 
 json_t *op_activity(const json_t *q, struct err *err)
@@ -315,7 +317,7 @@ json_t *op_facts(const json_t *q, struct err *err)
 
 	(void)q, (void)err;
 	capacity_get_report(engine, &r);
-	return json_pack("{s:I, s:i, s:i}", "changes", (json_int_t)engine_changes(engine), "active",
+	return json_pack("{s:I, s:i, s:i}", "changes", (json_int_t)count_writes(engine), "active",
 			 (int)r.active, "pid", (int)getpid());
 }
 
@@ -347,7 +349,7 @@ json_t *op_kept(const json_t *q, struct err *err)
 	json_t *a = json_array();
 
 	(void)q;
-	if (keeper_conn_list(engine, &l, err) < 0) {
+	if (keeper_listing_read(engine, &l, err) < 0) {
 		json_decref(a);
 		return NULL;
 	}
@@ -442,15 +444,11 @@ static void read_requests(void)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "home", 1, NULL, 'h' },
-		{ "keeper", 1, NULL, 'k' },
-		{ "max-active", 1, NULL, 'm' },
-		{ "no-threads", 0, NULL, 'n' },
-		{ "clock", 1, NULL, 'c' },
-		{ "pool", 1, NULL, 'p' },
-		{ "socket", 1, NULL, 's' },
-		{ "idle-ms", 1, NULL, 'i' },
-		{ 0 },
+		{ "home", 1, NULL, 'h' },	    { "keeper", 1, NULL, 'k' },
+		{ "max-active", 1, NULL, 'm' },	    { "no-threads", 0, NULL, 'n' },
+		{ "clock", 1, NULL, 'c' },	    { "pool", 1, NULL, 'p' },
+		{ "socket", 1, NULL, 's' },	    { "idle-ms", 1, NULL, 'i' },
+		{ "keeper-wait-ms", 1, NULL, 'w' }, { 0 },
 	};
 	struct engine_opts o = { .socket = "unix:/nowhere" };
 	struct err err;
@@ -482,6 +480,9 @@ int main(int argc, char **argv)
 			break;
 		case 'i':
 			o.idle_ms = atoll(optarg);
+			break;
+		case 'w':
+			o.keeper_wait_ms = atoll(optarg);
 			break;
 		default:
 			return 2;

@@ -14,6 +14,7 @@
 #include "sandbox/guest_exec_sync.h"
 #include "exec/exec_lookup.h"
 #include "exec/side_conn.h"
+#include "../unit/exec_run.h"
 
 enum { READ_MAX = 64 << 20 };
 

@@ -299,7 +299,9 @@ class Model:
                 return
             try:
                 found = self.found(key)
-            except Refused:
+            except Refused as e:
+                if e.code != "NOT_FOUND":
+                    raise
                 key.forget()
                 return
             possible = [key.marks] + [s["marks"] for s in key.snapshots.values()]
@@ -331,19 +333,20 @@ class Model:
             self.engine = e
             self.swap.notify_all()
 
-    def run(self, seconds, threads, kill=0):
+    def run(self, seconds, threads, kill=0, execs=0):
+        """For so many seconds, and longer if the machine is too busy for so many commands in that time."""
         workers = [threading.Thread(target=self.worker, args=(self.rng.random(),), daemon=True)
                    for _ in range(threads)]
         end = time.monotonic() + seconds
         for w in workers:
             w.start()
-        while time.monotonic() < end and not self.stop.is_set():
+        while (time.monotonic() < end or self.counts.get("exec", 0) < execs) and not self.stop.is_set():
             if kill:
                 self.stop.wait(self.rng.uniform(kill / 2, kill * 1.5))
                 if not self.stop.is_set():
                     self.kill_and_start()
             else:
-                self.stop.wait(min(1, max(0, end - time.monotonic())))
+                self.stop.wait(min(1, max(0.1, end - time.monotonic())))
         self.stop.set()
         for w in workers:
             w.join(180)

@@ -45,7 +45,7 @@ class Stage:
         try:
             answer = act(e)
             # some steps are reached by a worker after the reply
-            if not step or not wait_for(lambda: e.process.poll() is not None, 3):
+            if not step or not wait_for(lambda: e.process.poll() is not None):
                 return answer
         except Died:
             pass
@@ -56,7 +56,7 @@ class Stage:
     def try_with(self, step, act, *options):
         """Let the keeper die whenever it reaches this step; return the reply of the engine."""
         self.engine.kill()
-        e = Engine(self.world, *options, crash=step)
+        e = Engine(self.world, "--keeper-wait-ms", "300", *options, crash=step)  # it will not work again
         try:
             try:
                 answer = act(e)
@@ -218,7 +218,7 @@ class Case:
             streams.append(text)
         return tuple(streams)
 
-    def is_gone(self, key=None, why="asked"):
+    def is_gone(self, key=None, why="by request"):
         with pytest.raises(Refused) as r:
             self.e.get(key=key or self.key)
         assert r.value.code == "NOT_FOUND" and r.value.sys == errno.ESTALE, r.value

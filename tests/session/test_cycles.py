@@ -141,7 +141,7 @@ def outside(plain, *args):
 
 
 def inside(engine, *args):
-    r = engine.run(key="k", text="cd; python3 /tmp/change.py ~/work " + " ".join(args), output_bytes=32 << 20)
+    r = engine.run(key="k", text="cd; python3 /tmp/change.py ~/work " + " ".join(args), output_bytes=16 << 20)
     assert r["code"] == 0, r["err"]
     return r["out"]
 

@@ -29,13 +29,14 @@ def named_steps():
     return found
 
 
-OVER_HTTP = os.path.join(os.path.dirname(__file__), "..", "http", "test_templates.py")
+OVER_HTTP = [os.path.join(os.path.dirname(__file__), "..", "http", n) for n in ("test_templates.py", "test_images.py")]
 
 
 def test_every_step_is_tried():
     tried = {step for *_, step in CASES} | {s for _, *both in TWICE for s in both}
-    with open(OVER_HTTP) as f:  # templates are created over HTTP only
-        tried |= set(re.findall(r'"((?:template|promote):[a-z]+)"', f.read()))
+    for path in OVER_HTTP:  # templates are created over HTTP only
+        with open(path) as f:
+            tried |= set(re.findall(r'"((?:template|promote|image):[a-z]+)"', f.read()))
     assert len(named_steps()) > 45
     assert named_steps() == tried, (f"never reached: {sorted(named_steps() - tried)}, "
                                     f"not in the source: {sorted(tried - named_steps())}")

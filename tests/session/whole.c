@@ -185,7 +185,7 @@ json_t *op_where(const json_t *q, struct err *err)
 	return a;
 }
 
-/* Every session of the user. */
+/* Every running sandbox of the user. */
 json_t *op_kill_user(const json_t *q, struct err *err)
 {
 	struct kill_result_list l;

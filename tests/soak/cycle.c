@@ -20,6 +20,7 @@
 #include "sandbox/sandbox.h"
 #include "sandbox/files_stream.h"
 #include "sandbox/guest_exec_sync.h"
+#include "../unit/sandbox_calls.h"
 
 enum { WAIT_MS = 60000 };
 

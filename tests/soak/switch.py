@@ -37,6 +37,7 @@ def expect(condition, *what):
 class Project:
     def __init__(self, name):
         self.name, self.fragments, self.copy, self.latest = name, {}, None, None
+        self.lost = False  # a cleanup destroyed its working copy, and nobody was told yet
 
 
 class Person(User):
@@ -105,11 +106,12 @@ class Person(User):
         named = self.rng.choice(sorted(p.fragments)) if p.fragments and self.rng.random() < 0.35 else None
         had = p.copy
         r = self.move(p, named, {"Accept": "text/event-stream"} if self.rng.random() < 0.2 else {})
-        expect(r["activeProjectId"] == p.name and not r["stateLost"], f"{self.name}: {r}")
+        expect(r["activeProjectId"] == p.name and r["stateLost"] == (p.lost and not named), f"{self.name}: {r}")
+        p.lost = False
         if named or had is None:
             p.copy = dict(p.fragments.get(named or p.latest, {}))
             expect(r["restoredFiles"] == len(p.copy), f"{self.name} {named}: {r}")
-        self.at, self.session = p, r["sandboxUrl"].rsplit("/", 1)[1]
+        self.at, self.session = p, r["sessionId"]
         self.check_alone()
         self.check()
 
@@ -163,6 +165,8 @@ class Person(User):
         for p in (first, second):
             expect(results[p].status == 200, f"{self.name}: {results[p]}")
             expect(results[p].json["result"]["activeProjectId"] == p.name, f"{self.name}: {results[p]}")
+            expect(results[p].json["result"]["stateLost"] == p.lost, f"{self.name}: {results[p]}")
+            p.lost = False
             if p.copy is None:
                 p.copy = dict(p.fragments.get(p.latest, {}))
         current = self.look()["currentSandbox"]
@@ -170,7 +174,7 @@ class Person(User):
         expect(self.at, f"{self.name} has no current sandbox: {current}")
         result = results[self.at].json["result"]
         expect(result["sandboxId"] == current["sandboxId"], f"{self.name}: {result}, {current}")
-        self.session = result["sandboxUrl"].rsplit("/", 1)[1]
+        self.session = result["sessionId"]
         self.check_alone()
         self.check()
 
@@ -179,8 +183,7 @@ class Person(User):
         answer = self.post("/api/cleanup-sandboxes")
         self.moves += 1
         expect(answer.status == 200 and answer.json["results"]["failed"] == 0, f"{self.name}: {answer}")
-        for p in self.projects:
-            p.copy = None
+        self.at.copy, self.at.lost = None, True
         self.at = self.session = None
         expect(self.look()["activeSandboxes"] == 0, f"{self.name} still has sandboxes")
 
@@ -269,7 +272,7 @@ class Run:
             for p in person.projects:
                 if p.copy is not None:
                     r = person.move(p, None, {})
-                    person.at, person.session = p, r["sandboxUrl"].rsplit("/", 1)[1]
+                    person.at, person.session = p, r["sessionId"]
                     person.check_alone()
                     person.check()
             person.op_cleanup()

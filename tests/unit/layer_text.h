@@ -66,7 +66,11 @@ static inline struct sandbox *make(const char *id, const char *const *layers, si
 	spec.layers = layers;
 	spec.nlayers = n;
 	spec.take = take;
-	return sandbox_new(keeper, &spec, &sb, &err) < 0 ? NULL : sb;
+	/* an earlier one of that name may need longer to end than the keeper waits */
+	for (int i = 0; i < TRIES && sandbox_new(keeper, &spec, &sb, &err) < 0; i++)
+		if (err.sys != EBUSY || !strstr(err.msg, "is still being removed"))
+			break;
+	return sb;
 }
 
 static inline bool says(struct sandbox *sb, const char *text, const char *want)

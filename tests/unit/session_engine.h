@@ -20,6 +20,7 @@
 #include "tap.h"
 #include "sandbox/guest_exec_sync.h"
 #include "tmp_name.h"
+#include "exec_run.h"
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
 

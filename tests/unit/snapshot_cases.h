@@ -12,6 +12,7 @@
 #include "layers/layers.h"
 #include "service/timers.h"
 #include "engine/keeper_conn.h"
+#include "engine/keeper_listing.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 
@@ -78,7 +79,7 @@ static inline int on_disk(void)
 	struct keeper_listing l;
 	int n = 0;
 
-	if (keeper_conn_list(engine, &l, &err) < 0)
+	if (keeper_listing_read(engine, &l, &err) < 0)
 		return -1;
 	for (size_t i = 0; i < l.count; i++)
 		n += l.items[i].what == KEEPER_IS_LAYER;
@@ -91,7 +92,7 @@ static inline bool has_layer(const char *id)
 	struct keeper_listing l;
 	bool has;
 
-	if (keeper_conn_list(engine, &l, &err) < 0)
+	if (keeper_listing_read(engine, &l, &err) < 0)
 		return false;
 	has = keeper_listing_has_layer(&l, id);
 	keeper_listing_fini(&l);

@@ -156,7 +156,7 @@ static bool everything_has_a_record(void)
 	unsigned sandboxes = 0;
 	bool good = true;
 
-	if (keeper_conn_list(engine, &k, &err) < 0)
+	if (keeper_listing_read(engine, &k, &err) < 0)
 		return false;
 	for (size_t i = 0; i < k.count; i++) {
 		struct store_layer row;

@@ -223,9 +223,9 @@ static void usage_is_the_sum_of_the_sessions(void)
 	CHECK(!store_quota_set(st, &q, &err));
 	CHECK(!store_quota_get(st, "t", "u0", &got, &err) && got.sandboxes == 5 && got.cpu_ms == 9);
 	CHECK(!store_quota_get(st, "t", "", &got, &err) && got.sandboxes == 50 && !got.user[0]);
-	CHECK(!store_quota_charge(st, "t", "u0", 70, &err) &&
-	      !store_quota_charge(st, "t", "u0", 5, &err));
-	CHECK(!store_quota_charge(st, "t", "", 1, &err));
+	CHECK(!store_quota_charge(st, "t", "u0", 70, 1, &err) &&
+	      !store_quota_charge(st, "t", "u0", 5, 1, &err));
+	CHECK(!store_quota_charge(st, "t", "", 1, 1, &err));
 	CHECK(!store_quota_usage(st, "t", "u0", 1 << 2, &u, &err));
 	CHECK(u.sessions == 20 && u.disk_bytes == 2000 && u.cpu_ms == 75);
 	CHECK(u.active == 4 && u.memory_bytes == 40);

@@ -70,11 +70,11 @@ static void keys_are_random_and_hashed(void)
 	char one[KEY_TEXT], two[KEY_TEXT];
 	uint8_t hash[STORE_HASH];
 
-	CHECK(api_key_generate(one, &err) == 0 && api_key_generate(two, &err) == 0 &&
+	CHECK(auth_generate_key(one, &err) == 0 && auth_generate_key(two, &err) == 0 &&
 	      strcmp(one, two) != 0);
 	CHECK(strlen(one) == 67 && !strncmp(one, "lk_", 3));
 	CHECK(picks(NULL, one, one));
-	CHECK(api_key_hash("abc", hash, &err) == 0 && !memcmp(hash, abc, sizeof(abc)));
+	CHECK(auth_hash_key("abc", hash, &err) == 0 && !memcmp(hash, abc, sizeof(abc)));
 }
 
 /* ---- with an engine -------------------------------------------------------------------------- */
@@ -85,7 +85,7 @@ static bool make(const char *text, const char *scopes, int64_t expires_at)
 {
 	made = (struct store_key){ .tenant = "acme", .name = "n", .expires_at = expires_at };
 	snprintf(made.scopes, sizeof(made.scopes), "%s", scopes);
-	return api_key_hash(text, made.hash, &err) == 0 &&
+	return auth_hash_key(text, made.hash, &err) == 0 &&
 	       api_key_add(engine, "test", &made, &err) == 0;
 }
 

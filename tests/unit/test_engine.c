@@ -15,6 +15,7 @@
 #include "sandbox/files_stream.h"
 #include "sandbox/guest_exec_sync.h"
 #include "sandbox/guest_exec_log.h"
+#include "sandbox_calls.h"
 
 static int sh(const char *text, struct guest_exec_output *o)
 {
@@ -320,10 +321,11 @@ static void stats_and_freezing(void)
 	if (!(features & KEEPER_HAS_CGROUP))
 		SKIP("needs cgroups");
 	CHECK(st.pids >= 1 && st.memory_bytes > 0);
-	CHECK(sandbox_freeze(box, &err) == 0);
+	CHECK(sandbox_set_frozen(keeper, box, true, &err) == 0);
 	CHECK(guest_exec_begin(box, &spec, &x, &err) == 0);
 	CHECK(guest_exec_wait(x, 200, &err) == -1 && err.code == ERR_TIMEOUT);
-	CHECK(sandbox_thaw(box, &err) == 0 && guest_exec_wait(x, 120000, &err) == 0);
+	CHECK(sandbox_set_frozen(keeper, box, false, &err) == 0 &&
+	      guest_exec_wait(x, 120000, &err) == 0);
 	guest_exec_free(x);
 }
 

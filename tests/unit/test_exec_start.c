@@ -2,6 +2,7 @@
 /* Commands of sessions with a real keeper and real sandboxes: options, input, output, results; and
  * side connections. */
 #include "exec_cases.h"
+#include "sandbox/guest_exec_internal.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -50,21 +51,38 @@ static void arguments_are_passed_unchanged(void)
 	store_exec_fini(&rec);
 }
 
-static void a_missing_command_is_the_error_of_its_start(void)
+static void a_missing_program_is_a_result(void)
 {
 	struct session_ref a = key("a");
 	struct store_exec_list l;
 	struct exec_handle *x = NULL;
+	char said[64] = "";
+	size_t n = 0;
 
 	BUSY();
 	CHECK(exec_start(engine, &me, &a,
 			 &(struct exec_opts){ .argv = (const char *const[]){ "no-such", NULL } },
-			 &x, NULL, &err) == -1);
-	CHECK(err.code == ERR_NOT_FOUND && !x);
+			 &x, NULL, &err) == 0);
+	CHECK(ends(x, EXEC_EXITED) && wrote(x, 0, ""));
+	CHECK(exec_read(x, GUEST_EXEC_ERR, 0, said, sizeof(said), 0, &n, &err) == 0);
+	said[n] = '\0';
+	CHECK_STR(said, "lodge: no-such: not found\n");
+	exec_close(steal_ptr(&x));
 	exec_write_ended(engine, true);
 	CHECK(exec_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
 	CHECK(l.count == 1 && l.items[0].state == EXEC_EXITED && l.items[0].exit_code == 127);
 	store_exec_list_fini(&l);
+}
+
+static void a_request_that_cannot_run_is_an_error(void)
+{
+	struct session_ref a = key("a");
+	struct exec_handle *x = NULL;
+
+	BUSY();
+	CHECK(exec_start(engine, &me, &a, &(struct exec_opts){ .text = "true", .cwd = "/none" }, &x,
+			 NULL, &err) == -1);
+	CHECK(err.code == ERR_INVALID && !x);
 	CHECK(exec_start(engine, &me, &a, &(struct exec_opts){ 0 }, &x, NULL, &err) == -1);
 	CHECK(err.code == ERR_INVALID);
 	CHECK(exec_start(engine, &me, &a,
@@ -154,7 +172,7 @@ static void the_next_command_uses_a_spare_shell(void)
 
 		CHECK(x);
 		exec_record_lock(x->record);
-		used_spare_shell = guest_exec_used_spare_shell(x->record->exec);
+		used_spare_shell = x->record->exec->used_spare_shell;
 		exec_record_unlock(x->record);
 		CHECK(exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && ends(x, EXEC_KILLED));
 		exec_close(x);
@@ -533,7 +551,8 @@ int main(void)
 	make_home();
 	RUN(a_command_has_output_status_and_a_record);
 	RUN(arguments_are_passed_unchanged);
-	RUN(a_missing_command_is_the_error_of_its_start);
+	RUN(a_missing_program_is_a_result);
+	RUN(a_request_that_cannot_run_is_an_error);
 	RUN(user_directory_and_environment_come_from_the_session);
 	RUN(signals_and_deadlines_kill);
 	RUN(a_terminal_has_its_size);

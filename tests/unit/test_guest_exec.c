@@ -12,11 +12,13 @@
 #include "one_sandbox.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec.h"
+#include "sandbox/guest_exec_internal.h"
 #include "sandbox/files_client.h"
 #include "sandbox/agent_sync.h"
 #include "sandbox/files_stream.h"
 #include "sandbox/guest_exec_sync.h"
 #include "sandbox/guest_exec_log.h"
+#include "sandbox_calls.h"
 
 /* ---- engines to kill ------------------------------------------------------------------------ */
 
@@ -518,7 +520,7 @@ static void arming_need_not_wait(void)
 	for (int i = 0; i < 2400 && !used_spare_shell; i++) {
 		CHECK(guest_exec_start(box, &spec, &x, &err) == 0 &&
 		      guest_exec_wait(x, 120000, &err) == 0);
-		used_spare_shell = guest_exec_used_spare_shell(x);
+		used_spare_shell = x->used_spare_shell;
 		guest_exec_free(x);
 		poll(NULL, 0, 10);
 	}

@@ -16,6 +16,7 @@
 #include "sandbox/guest_exec_sync.h"
 #include "sandbox/guest_exec_log.h"
 #include "tap.h"
+#include "sandbox_calls.h"
 
 enum { RING = 4096, ID = 3 };
 enum { REQ_HELLO = 1, REQ_ATTACH, REQ_STDIN, REQ_LOGS }; /* in the order of the requests */

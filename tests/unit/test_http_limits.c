@@ -282,6 +282,37 @@ static void connections(void)
 	free(a.body);
 }
 
+/* The library stops to poll its socket at the limit, and starts again when a connection is closed.
+ */
+static void draining_at_the_limit_does_not_spin(void)
+{
+	const struct http_opts o = { .handler = handle, .max_connections = 2 };
+	struct answer a = { .status = 0 };
+	int fds[3];
+	clock_t before;
+
+	CHECK(serve(&o, "127.0.0.1:0"));
+	go_on = false;
+	for (int i = 0; i < 2; i++)
+		fds[i] = dial();
+	CHECK(send_text(fds[0], "GET /wait HTTP/1.1\r\n" HOST "\r\n"));
+	CHECK(send_text(fds[1], "GET / HTTP/1.1\r\n" HOST "\r\n") && read_response(fds[1], &a));
+	CHECK(EVENTUALLY(inside == 1));
+	fds[2] = dial(); /* waits in the queue of the socket */
+	http_server_drain(server, 1);
+	close(fds[1]);
+	CHECK(EVENTUALLY(numbers().connections == 1));
+	before = clock(); /* processor time, so other load does not matter */
+	nap(1500);
+	CHECK(clock() - before < CLOCKS_PER_SEC / 20);
+	go_on = true;
+	CHECK(read_response(fds[0], &a) && a.status == 200);
+	close(fds[0]);
+	close(fds[2]);
+	stop();
+	free(a.body);
+}
+
 /* ---- ambiguous requests ---------------------------------------------------------------------- */
 
 static void bad(void)
@@ -532,6 +563,7 @@ int main(void)
 	RUN(larger_and_larger_heads);
 	RUN(idle_connections_are_small);
 	RUN(connections);
+	RUN(draining_at_the_limit_does_not_spin);
 	RUN(bad);
 	RUN(slow);
 	RUN(streams);

@@ -233,6 +233,70 @@ static void waiting_callbacks_are_called_at_the_end(void)
 	CHECK(s.calls == 2);
 }
 
+/* Its end of the socket is not read. */
+static bool is_silent(const char *id)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_CONNECT, id);
+	struct err err = { 0 };
+
+	return keeper_client_call(client, &req, NULL, 0, NULL, NULL, &err) == -1 &&
+	       err.code == ERR_UNAVAILABLE && err.sys == KEEPER_SILENT &&
+	       strstr(err.msg, "has not answered since");
+}
+
+static void a_late_reply_is_discarded(void)
+{
+	struct keeper_reply late = reply(KEEPER_CONNECT, "late"), next = reply(KEEPER_FREEZE, "a");
+	struct keeper_request req = keeper_client_request(KEEPER_FREEZE, "a");
+	atomic_int_least64_t owing = 7;
+	struct err err = { 0 };
+	char byte;
+	int sv[2];
+
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv) == 0);
+	begin();
+	keeper_client_set_monitor(client, &owing);
+	keeper_client_set_wait(client, (struct keeper_client_wait){ .silence_ms = 20 });
+	CHECK(owing == 0 && is_silent("late") && owing);
+	CHECK(keeper_client_settle(client, &err) == -1 && err.sys == KEEPER_SILENT);
+	send_message(&late, sv[0]);
+	close(sv[0]);
+	CHECK(keeper_client_settle(client, &err) == 0 && owing == 0);
+	CHECK(recv(sv[1], &byte, 1, MSG_DONTWAIT) == 0); /* its descriptor was closed */
+	send_message(&next, -1);
+	CHECK(keeper_client_call(client, &req, NULL, 0, NULL, NULL, &err) == 0);
+	close(sv[1]);
+	finish();
+	CHECK(owing == 0);
+}
+
+static int count_item(void *arg, enum keeper_what what, const char *id, pid_t pid)
+{
+	(void)what;
+	(void)id;
+	(void)pid;
+	(*(int *)arg)++;
+	return 0;
+}
+
+static void an_abandoned_list_is_discarded(void)
+{
+	struct keeper_reply one = reply(KEEPER_LIST, "one"), end = reply(KEEPER_LIST, NULL);
+	struct err err = { 0 };
+	int items = 0;
+
+	begin();
+	one.what = KEEPER_IS_SANDBOX;
+	send_message(&one, -1);
+	keeper_client_set_wait(client, (struct keeper_client_wait){ .silence_ms = 20 });
+	CHECK(keeper_client_list(client, count_item, &items, &err) == -1);
+	CHECK(err.sys == KEEPER_SILENT && items == 1);
+	send_message(&one, -1);
+	send_message(&end, -1);
+	CHECK(keeper_client_settle(client, &err) == 0 && items == 1);
+	finish();
+}
+
 static void a_missing_keeper_is_reported(void)
 {
 	struct keeper_client_opts how = { .program = "/no/such/keeper", .home = "/tmp" };
@@ -268,6 +332,8 @@ int main(void)
 	RUN(a_good_connection_is_handed_over);
 	RUN(an_error_keeps_its_message);
 	RUN(waiting_callbacks_are_called_at_the_end);
+	RUN(a_late_reply_is_discarded);
+	RUN(an_abandoned_list_is_discarded);
 	RUN(a_missing_keeper_is_reported);
 	RUN(a_keeper_that_dies_at_once_is_reported);
 	return tap_done();

@@ -152,7 +152,7 @@ static void each_field_of_create_is_checked(void)
 	REFUSED(r.create.store = 0, 0, "unknown store");
 	REFUSED(r.create.store = 3, 0, "unknown store");
 	REFUSED(r.create.class = 2, 0, "unknown class");
-	REFUSED(r.create.demand = 4, 0, "unknown demand");
+	REFUSED(r.create.demand = 8, 0, "unknown demand");
 	REFUSED(r.create.uid = 0, 0, "uid or gid 0 requires the root class");
 	REFUSED(r.create.gid = 0, 0, "uid or gid 0 requires the root class");
 	REFUSED(r.create.uid = BOOT_INIT_ID, 0, "uid or gid out of range");
@@ -301,6 +301,14 @@ static void pools_and_templates(void)
 	CHECK(problem(&r, 0));
 	r = request(KEEPER_LIMITS, "x");
 	CHECK(problem(&r, 0));
+	r = request(KEEPER_DISK, NULL);
+	CHECK(!problem(&r, 0));
+	r.disk.reserve_bytes = LIMITS_RESERVE_MIN - 1;
+	CHECK_STR(problem(&r, 0), "disk: reserve_bytes is out of bounds");
+	r.disk.reserve_bytes = LIMITS_RESERVE_MAX + 1;
+	CHECK(problem(&r, 0));
+	r.disk.reserve_bytes = LIMITS_RESERVE_MAX;
+	CHECK(!problem(&r, 0));
 }
 
 /* Clients and keepers of different builds may be combined, so a number never changes. */
@@ -311,7 +319,7 @@ static void numbers_and_names_on_the_wire(void)
 		"freeze", "thaw",	   "stats",	    "limits",	   "list",
 		"pool",	  "template_seal", "template_drop", "stop",	   "seal",
 		"snap",	  "layer_drop",	   "layer_sync",    "layer_merge", "layer_export",
-		"job",
+		"job",	  "exit",	   "disk",
 	};
 
 	CHECK(ARRAY_LEN(names) == KEEPER_OP_MAX);

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "layer_text.h"
+#include "sandbox_calls.h"
 
 enum { MANY = 5000 };
 

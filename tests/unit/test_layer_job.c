@@ -3,6 +3,8 @@
 #include "sandbox/layer_client.h"
 
 #include "layer_text.h"
+#include "stands_still.h"
+#include "sandbox_calls.h"
 
 static void a_running_sandbox_is_copied(void)
 {
@@ -41,18 +43,15 @@ static void a_sandbox_that_cannot_be_frozen_is_not_copied(void)
 static void a_frozen_sandbox_stays_frozen(void)
 {
 	auto_call(sandbox_free) struct sandbox *x = NULL;
-	struct keeper_stats before, after;
+	struct keeper_stats st;
 
 	KEEPER();
 	FREEZER();
 	x = make("x", NULL, 0, false);
 	CHECK(says(x, "(while :; do :; done) >/dev/null 2>&1 & echo up", "up\n"));
-	CHECK(sandbox_freeze(x, &err) == 0 && snap("x", "j1"));
-	usleep(100000); /* a frozen task may still be leaving the CPU, and its time is added then */
-	CHECK(sandbox_stats(x, &before, &err) == 0);
-	usleep(200000);
-	CHECK(sandbox_stats(x, &after, &err) == 0 && before.cpu_us == after.cpu_us);
-	CHECK(sandbox_thaw(x, &err) == 0 && says(x, "echo on", "on\n"));
+	CHECK(sandbox_set_frozen(keeper, x, true, &err) == 0 && snap("x", "j1"));
+	CHECK(stands_still(x, &st, &err));
+	CHECK(sandbox_set_frozen(keeper, x, false, &err) == 0 && says(x, "echo on", "on\n"));
 	CHECK(destroy("x") == 1 && layer_drop(keeper, "j1", &err) == 0);
 }
 
@@ -150,7 +149,8 @@ static void a_dropped_layer_is_not_finished(void)
 	x = make_written();
 	CHECK(x && layer_snap(keeper, "x", "n1", NULL, &job, &err) == 0);
 	CHECK(job.state == KEEPER_JOB_RUNNING);
-	CHECK(sandbox_freeze(x, &err) == 0 && sandbox_thaw(x, &err) == 0);
+	CHECK(sandbox_set_frozen(keeper, x, true, &err) == 0 &&
+	      sandbox_set_frozen(keeper, x, false, &err) == 0);
 	CHECK(layer_drop(keeper, "n1", &err) == 0);
 	CHECK(wait_job("n1", NULL) == -1 && err.code == ERR_CONFLICT);
 	CHECK(listed(KEEPER_IS_LAYER, "n1") == 0);

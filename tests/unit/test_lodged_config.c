@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The settings of the daemon: the file, the environment, and their precedence. */
 #include "lodged/config.h"
+#include "lodged/config_check.h"
+#include "session/capacity.h"
 
 #include "tap.h"
 
@@ -81,10 +83,55 @@ static void the_command_line_comes_first(void)
 static void conflicting_settings_are_refused(void)
 {
 	CHECK(parse("tls_cert = /c\n") == 0 && config_check(&c, &err) == -1);
-	CHECK(parse("idle_timeout = 2h\nidle_timeout_max = 1h\n") == 0);
-	CHECK(config_check(&c, &err) == -1);
-	CHECK(parse("lifetime = 2h\nlifetime_max = 1h\n") == 0 && config_check(&c, &err) == -1);
 	CHECK(parse("") == 0 && config_check(&c, &err) == 0);
+}
+
+static void a_time_above_its_maximum_is_refused(void)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "idle_timeout = 2h\nidle_timeout_max = 1h\n",
+		  "idle_timeout: 2h is more than idle_timeout_max (1h): raise idle_timeout_max or "
+		  "lower idle_timeout" },
+		{ "idle_timeout = 2d\n",
+		  "idle_timeout: 2d is more than idle_timeout_max (1d): raise idle_timeout_max or "
+		  "lower idle_timeout" },
+		{ "lifetime = 10d\n",
+		  "lifetime: 10d is more than lifetime_max (5h): raise lifetime_max or lower "
+		  "lifetime" },
+		{ "chat_lifetime = 6h\n",
+		  "chat_lifetime: 6h is more than lifetime_max (5h): raise lifetime_max or lower "
+		  "chat_lifetime" },
+		{ "projects_lifetime = 2h\nlifetime_max = 1h\n",
+		  "projects_lifetime: 2h is more than lifetime_max (1h): raise lifetime_max or "
+		  "lower projects_lifetime" },
+		{ "threads_idle = 2h\nidle_timeout_max = 1h\n",
+		  "threads_idle: 2h is more than idle_timeout_max (1h): raise idle_timeout_max or "
+		  "lower threads_idle" },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CHECK(parse(bad[i].text) == 0 && config_check(&c, &err) == -1);
+		CHECK_STR(err.msg, bad[i].says);
+	}
+	CHECK(parse("lifetime = 10d\nlifetime_max = 10d\n") == 0 && config_check(&c, &err) == 0);
+	/* defaults follow their maximum */
+	CHECK(parse("lifetime_max = 10m\nidle_timeout_max = 5m\n") == 0);
+	CHECK(config_check(&c, &err) == 0);
+}
+
+static void capacity_follows_from_the_memory(void)
+{
+	CHECK(parse("") == 0 && config_check(&c, &err) == 0);
+	CHECK(c.max_active == capacity_default() && c.max_active >= 4);
+	CHECK(c.pool <= 10 && c.pool_min <= 3 && c.pool_min <= c.pool);
+	CHECK(parse("max_active = auto\npool = 1024\n") == 0 && config_check(&c, &err) == 0);
+	CHECK(c.max_active >= 1024 && c.pool == 1024 && c.pool_min == 3);
+	CHECK(parse("max_active = 1\npool = auto\n") == 0 && config_check(&c, &err) == 0);
+	CHECK(c.max_active == 1 && c.pool <= 1);
+	CHECK(parse("max_active = 0\npool = 0\npool_min = auto\n") == 0);
+	CHECK(config_check(&c, &err) == 0 && !c.max_active && !c.pool && !c.pool_min);
 }
 
 static void settings_of_threads_are_checked_together(void)
@@ -97,9 +144,10 @@ static void settings_of_threads_are_checked_together(void)
 		{ "threads_file_size = 2M\nthreads_disk = 1M\n",
 		  "threads_file_size: must not exceed threads_disk" },
 		{ "threads_memory = 1k\n", "threads: memory_bytes: must be between 4M and 16T" },
-		{ "threads_cpus = 9000\n", "threads: cpu_milli: must be between 10 and 1024000" },
-		{ "threads_idle = 2h\nidle_timeout_max = 1h\n",
-		  "threads_idle: must not exceed idle_timeout_max" },
+		{ "threads_cpus = 9000\n",
+		  "threads: cpu_milli: must be between 0.01 and 1024 cpus" },
+		{ "pool = 1025\n", "pool: must be at most 1024" },
+		{ "pool = 1025\nmax_active = 0\n", "pool: must be at most 1024" },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -142,6 +190,8 @@ int main(void)
 	RUN(errors_name_the_line);
 	RUN(the_command_line_comes_first);
 	RUN(conflicting_settings_are_refused);
+	RUN(a_time_above_its_maximum_is_refused);
+	RUN(capacity_follows_from_the_memory);
 	RUN(settings_of_threads_are_checked_together);
 	RUN(without_keys_only_loopback_is_allowed);
 	RUN(an_unreadable_file_is_refused);

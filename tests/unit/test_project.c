@@ -9,6 +9,7 @@
 #include "project/team.h"
 #include "project/users.h"
 #include "project/project_switch.h"
+#include "count_writes.h"
 
 static struct store_page page = { .limit = 100 };
 
@@ -108,11 +109,11 @@ static void reads_create_no_user(void)
 	int64_t before;
 
 	EMPTY_ENGINE();
-	before = engine_changes(engine);
+	before = count_writes(engine);
 	CHECK(project_list(engine, &me, "nosuch", page, &l, &err) == 0 && l.count == 0);
 	store_project_list_fini(&l);
 	CHECK(user_get(engine, &me, "nosuch", &info, &err) < 0 && err.code == ERR_NOT_FOUND);
-	CHECK(engine_changes(engine) == before);
+	CHECK(count_writes(engine) == before);
 	CHECK(make_project("nosuch", "p1", NULL));
 	CHECK(user_get(engine, &me, "nosuch", &info, &err) == 0);
 	CHECK(info.active == 0 && !info.has_session && info.user.created_at > 0);

@@ -13,13 +13,16 @@
 
 #include "base/file_io.h"
 #include "sandbox/guest_exec.h"
+#include "sandbox/guest_exec_internal.h"
 #include "sandbox/files_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/keeper_spawn.h"
 #include "sandbox/guest_exec_sync.h"
 #include "sandbox/guest_exec_log.h"
+#include "stands_still.h"
 #include "tap.h"
 #include "tmp_name.h"
+#include "sandbox_calls.h"
 
 static char home[TMP_NAME_SIZE];
 static struct keeper_client *keeper;
@@ -138,12 +141,9 @@ static void freezing_stops_its_processes(void)
 
 	CHECK(sb != NULL);
 	CHECK(says(sb, "while :; do :; done >/dev/null 2>&1 & echo", "\n"));
-	CHECK(sandbox_freeze(sb, &err) == 0);
-	CHECK(sandbox_stats(sb, &before, &err) == 0);
-	nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
-	CHECK(sandbox_stats(sb, &after, &err) == 0);
-	CHECK(after.cpu_us - before.cpu_us < 5000);
-	CHECK(sandbox_thaw(sb, &err) == 0);
+	CHECK(sandbox_set_frozen(keeper, sb, true, &err) == 0);
+	CHECK(stands_still(sb, &after, &err));
+	CHECK(sandbox_set_frozen(keeper, sb, false, &err) == 0);
 	before = after;
 	for (int i = 0; i < 1200 && after.cpu_us <= before.cpu_us; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
@@ -160,25 +160,26 @@ static void limits_of_a_running_sandbox_can_change(void)
 
 	CHECK(sb != NULL);
 	l.pids = 4;
-	CHECK(sandbox_set_limits(sb, &l, &err) == 0);
+	CHECK(sandbox_set_limits(keeper, sb, &l, &err) == 0);
 	CHECK(says(sb,
 		   "perl -e 'for (1..20) { my $p = fork; defined $p or last; $p or sleep(1), exit; "
 		   "$n++ }"
 		   " print $n < 20 ? qq(fewer\\n) : qq(all\\n)'",
 		   "fewer\n"));
 	l.pids = 200;
-	CHECK(sandbox_set_limits(sb, &l, &err) == 0);
+	CHECK(sandbox_set_limits(keeper, sb, &l, &err) == 0);
 	CHECK(says(sb, "ls / | wc -l | grep -q . && echo works", "works\n"));
 	unmake(sb);
 }
 
 static void a_pool_is_claimed_by_any_request_and_never_reused(void)
 {
+	const struct keeper_pool two = { 2, 2, 4, 0 };
 	struct keeper_pool_state st;
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct sandbox *a = NULL, *b = NULL;
 
-	CHECK(keeper_client_pool(keeper, (struct keeper_pool){ 2, 2, 4, 0 }, &st, &err) == 0);
+	CHECK(keeper_client_pool(keeper, two, &st, &err) == 0);
 	CHECK(st.ready == 2);
 	spec.hostname = "claimed";
 	spec.limits.pids = 50;
@@ -186,6 +187,8 @@ static void a_pool_is_claimed_by_any_request_and_never_reused(void)
 	CHECK(sandbox_source(a) == KEEPER_SOURCE_POOL);
 	CHECK(says(a, "hostname; echo secret > /tmp/s; touch ~/mine", "claimed\n"));
 	CHECK(sandbox_destroy(a, &err) == 0);
+	/* the keeper fills its pool only when it has nothing else to do */
+	CHECK(keeper_client_pool(keeper, two, &st, &err) == 0);
 	CHECK(sandbox_new(keeper, &spec, &b, &err) == 0);
 	CHECK(says(b, "ls -A /tmp ~", "/home/user:\n\n/tmp:\n"));
 	unmake(b);
@@ -232,13 +235,13 @@ static void a_spare_shell_takes_the_next_text(void)
 		CHECK(guest_exec_wait(e, 120000, &err) == 0);
 		CHECK(guest_exec_result(e)->code == 3 &&
 		      guest_exec_end(e, GUEST_EXEC_OUT) == strlen("bash 0\n"));
-		used_spare_shell = guest_exec_used_spare_shell(e);
+		used_spare_shell = e->used_spare_shell;
 		guest_exec_free(e);
 	}
 	CHECK(used_spare_shell);
 	x.cwd = "/tmp"; /* another directory needs another shell */
 	CHECK(guest_exec_start(sb, &x, &e, &err) == 0);
-	CHECK(!guest_exec_used_spare_shell(e));
+	CHECK(!e->used_spare_shell);
 	CHECK(guest_exec_wait(e, 120000, &err) == 0);
 	guest_exec_free(e);
 	unmake(sb);

@@ -145,6 +145,35 @@ static void a_reused_pid_is_recognized(void)
 	CHECK(sandbox_table_start_time(child) == 0);
 }
 
+static void an_exit_is_noted_by_pid_and_start_time(void)
+{
+	struct sandbox_record *other, *same, b;
+	siginfo_t info;
+	uint64_t start;
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(3);
+	CHECK(pid > 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
+	start = sandbox_table_zombie_start_time(pid);
+	CHECK(start && sandbox_table_start_time(pid) == 0);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	b = sample("other"); /* of an earlier keeper: the pid was used again */
+	b.pid = pid;
+	b.start = start - 1;
+	other = sandbox_table_add(&table, &b);
+	b = sample("same");
+	b.pid = pid;
+	b.start = start;
+	same = sandbox_table_add(&table, &b);
+	CHECK(other && same);
+	sandbox_table_note_exit(&table, pid, start, status);
+	CHECK(!other->exited && same->exited && WEXITSTATUS(same->status) == 3);
+	sandbox_table_remove(&table, "other");
+	sandbox_table_remove(&table, "same");
+}
+
 int main(void)
 {
 	if (!mkdtemp(tmp_name(dir, "lodge-test")) || (fd = open(dir, O_DIRECTORY | O_CLOEXEC)) < 0)
@@ -154,6 +183,7 @@ int main(void)
 	RUN(kept_files_have_a_name_of_their_own);
 	RUN(an_incomplete_record_is_ignored);
 	RUN(a_reused_pid_is_recognized);
+	RUN(an_exit_is_noted_by_pid_and_start_time);
 	for (int i = 0; i < 10000; i++) {
 		char id[KEEPER_ID_SIZE];
 

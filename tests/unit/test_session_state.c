@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/array.h"
 #include "engine/session_state.h"
 
 #include "tap.h"
@@ -12,7 +13,8 @@ static struct store_session in_state(enum session_state state, bool files)
 	struct store_session s = { .id = "s1",
 				   .state = (uint8_t)state,
 				   .idle_timeout_ms = IDLE,
-				   .max_lifetime_ms = LIFE };
+				   .lifetime_ms = LIFE,
+				   .max_lifetime_ms = 3 * LIFE };
 
 	if (files) {
 		strcpy(s.layer, "l1");
@@ -238,7 +240,79 @@ static void use_postpones_the_deadline_up_to_the_lifetime(void)
 	CHECK(s.hibernate_at == NOW + 1000 + IDLE);
 	s.idle_timeout_ms = 10 * LIFE;
 	CHECK(!session_record_move(&s, SESSION_USE, &why, NOW + 3000, &err));
-	CHECK(s.hibernate_at == NOW + LIFE && s.due_at == NOW + LIFE - SESSION_EXPIRY_BUFFER_MS);
+	CHECK(s.hibernate_at == NOW + 3 * LIFE); /* its maximum, if it is extended */
+	CHECK(s.due_at == NOW + LIFE - SESSION_EXPIRY_BUFFER_MS);
+}
+
+static void extending_moves_the_expiry_up_to_the_maximum(void)
+{
+	struct store_session s = in_state(SESSION_RESTORING, true);
+	struct err err;
+
+	CHECK(!session_record_move(&s, SESSION_READY, &why, NOW, &err));
+	CHECK(session_record_extend(&s, NOW + 1000, LIFE) == LIFE && !session_is_at_maximum(&s));
+	CHECK(s.expires_at == NOW + 2 * LIFE && s.hibernate_at == NOW + 1000 + LIFE);
+	CHECK(session_record_extend(&s, NOW + 2000, 2 * LIFE) == LIFE && session_is_at_maximum(&s));
+	CHECK(s.expires_at == NOW + 3 * LIFE && s.hibernate_at == NOW + 2000 + 2 * LIFE);
+	CHECK(session_record_extend(&s, NOW + 3000, INT64_MAX / 4) == 0);
+	CHECK(s.expires_at == NOW + 3 * LIFE && s.hibernate_at == s.expires_at);
+	CHECK(s.due_at == s.expires_at - SESSION_EXPIRY_BUFFER_MS);
+}
+
+static void a_failed_hibernation_keeps_an_extension(void)
+{
+	struct store_session s = in_state(SESSION_RESTORING, true);
+	struct err err;
+
+	CHECK(!session_record_move(&s, SESSION_READY, &why, NOW, &err));
+	CHECK(session_record_extend(&s, NOW, LIFE) == LIFE);
+	CHECK(!session_record_move(&s, SESSION_EVENT_HIBERNATE, &why, NOW + 1, &err));
+	CHECK(!session_record_move(&s, SESSION_ERROR, &why, NOW + 2, &err));
+	CHECK(s.state == SESSION_FAILED && s.due_at == 0);
+	CHECK(!session_record_move(&s, SESSION_ALIVE, &why, NOW + 3, &err));
+	CHECK(s.expires_at == NOW + 2 * LIFE && s.hibernate_at == NOW + LIFE);
+	CHECK(s.due_at == NOW + LIFE);
+}
+
+static void changed_preferences_keep_an_extension(void)
+{
+	struct store_session s = in_state(SESSION_RESTORING, true), was;
+	struct err err;
+
+	CHECK(!session_record_move(&s, SESSION_READY, &why, NOW, &err));
+	CHECK(session_record_extend(&s, NOW, LIFE) == LIFE);
+	was = s;
+	s.idle_timeout_ms = IDLE / 2;
+	session_record_retime(&s, &was, NOW + 1);
+	CHECK(s.expires_at == NOW + 2 * LIFE && s.hibernate_at == NOW + 1 + IDLE / 2);
+	was = s;
+	s.max_lifetime_ms = LIFE + 1;
+	session_record_retime(&s, &was, NOW + 2);
+	CHECK(s.expires_at == NOW + LIFE + 1);
+	was = s;
+	s.lifetime_ms = LIFE / 2;
+	session_record_retime(&s, &was, NOW + 3);
+	CHECK(s.expires_at == NOW + LIFE / 2);
+}
+
+static void a_hibernated_session_is_due_when_it_was_kept_long_enough(void)
+{
+	struct store_session s = in_state(SESSION_HIBERNATING, true);
+	struct err err;
+
+	s.delete_after_ms = 5000;
+	CHECK(!session_record_move(&s, SESSION_SEALED, &why, NOW, &err));
+	CHECK(s.hibernated_at == NOW && session_delete_at(&s) == NOW + 5000);
+	CHECK(s.due_at == NOW + 5000);
+	s.on_idle = SESSION_END_DESTROY;
+	s.last_activity_at = NOW - IDLE + 1;
+	CHECK(session_rest_until(&s) == NOW + 1); /* the earlier one */
+	CHECK(!session_record_move(&s, SESSION_ARCHIVE, &why, NOW + 1, &err));
+	CHECK(!session_delete_at(&s) && !s.hibernated_at && !s.due_at);
+	CHECK(!session_record_move(&s, SESSION_UNARCHIVE, &why, NOW + 9000, &err));
+	CHECK(session_delete_at(&s) == NOW + 14000);
+	CHECK(!session_record_move(&s, SESSION_START, &why, NOW + 9001, &err));
+	CHECK(!session_delete_at(&s));
 }
 
 static void sealing_raises_the_generation_and_keeps_the_preferences(void)
@@ -313,6 +387,36 @@ static void destruction_is_due_at_once_and_keeps_its_first_cause(void)
 	CHECK(s.cause.at == NOW);
 }
 
+/* Who finishes an interrupted hibernation does not know that an administrator asked for it. */
+static void the_first_cause_says_how_a_sandbox_ended(void)
+{
+	static const struct {
+		struct session_cause_opts why;
+		enum session_ended ended;
+	} cases[] = {
+		{ { .cause = SESSION_CAUSE_REQUESTED }, SESSION_ENDED_BY_CALL },
+		{ { .cause = SESSION_CAUSE_REQUESTED, .by_admin = true }, SESSION_ENDED_OTHERWISE },
+		{ { .cause = SESSION_CAUSE_IDLE }, SESSION_ENDED_OTHERWISE },
+		{ { .cause = SESSION_CAUSE_GONE }, SESSION_ENDED_OTHERWISE },
+	};
+	static const struct session_cause_opts asked = { .cause = SESSION_CAUSE_REQUESTED };
+	static const enum session_event rest[] = { SESSION_SEALED, SESSION_ARCHIVE,
+						   SESSION_UNARCHIVE, SESSION_START };
+	struct err err;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct store_session s = in_state(SESSION_ACTIVE, true);
+
+		CHECK(!session_record_move(&s, SESSION_EVENT_HIBERNATE, &cases[i].why, NOW, &err));
+		for (size_t k = 0; k < ARRAY_LEN(rest); k++) {
+			CHECK(!session_record_move(&s, rest[k], &asked, NOW, &err));
+			CHECK(s.ended == cases[i].ended);
+		}
+		CHECK(!session_record_move(&s, SESSION_READY, &asked, NOW, &err));
+		CHECK(s.ended == SESSION_ENDED_NOT);
+	}
+}
+
 static void a_refused_move_changes_nothing(void)
 {
 	struct store_session s = in_state(SESSION_ARCHIVED, true), before = s;
@@ -338,10 +442,15 @@ int main(void)
 	RUN(the_sweep_is_due_at_the_earlier_deadline);
 	RUN(ready_starts_the_timers_and_clears_the_cause);
 	RUN(use_postpones_the_deadline_up_to_the_lifetime);
+	RUN(extending_moves_the_expiry_up_to_the_maximum);
+	RUN(a_failed_hibernation_keeps_an_extension);
+	RUN(changed_preferences_keep_an_extension);
+	RUN(a_hibernated_session_is_due_when_it_was_kept_long_enough);
 	RUN(sealing_raises_the_generation_and_keeps_the_preferences);
 	RUN(a_failed_hibernation_keeps_the_sandbox_running);
 	RUN(a_gone_sandbox_is_resumable_only_with_files);
 	RUN(destruction_is_due_at_once_and_keeps_its_first_cause);
+	RUN(the_first_cause_says_how_a_sandbox_ended);
 	RUN(a_refused_move_changes_nothing);
 	return tap_done();
 }

@@ -64,6 +64,18 @@ static void fill(const char *bytes, size_t len, off_t at)
 	close(fd);
 }
 
+/* From the header; the file has room behind its last page. */
+static int64_t pages_in_file(void)
+{
+	unsigned char h[32] = { 0 };
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (pread(fd, h, sizeof(h), 0) < 0)
+		printf("# %s: %m\n", path);
+	close(fd);
+	return (int64_t)h[28] << 24 | h[29] << 16 | h[30] << 8 | h[31];
+}
+
 static void a_damaged_file_is_refused_unchanged(void)
 {
 	char junk[4096];
@@ -74,7 +86,7 @@ static void a_damaged_file_is_refused_unchanged(void)
 	store_close(steal_ptr(&st));
 	before = size_of(path);
 	memset(junk, 0xa5, sizeof(junk));
-	fill(junk, sizeof(junk), before / 2 / 4096 * 4096);
+	fill(junk, sizeof(junk), pages_in_file() / 2 * 4096);
 	CHECK(refused(ERR_INTERNAL, "is damaged") && size_of(path) == before);
 	fill(junk, 100, 0);
 	CHECK(refused(ERR_INTERNAL, "is damaged") && size_of(path) == before);
@@ -203,17 +215,51 @@ static void a_file_of_the_first_version_is_migrated(void)
 	const char *const first[] = { schema_files[0], NULL };
 	struct store_session s = { .id = "s1", .tenant = "t" };
 	struct store_policy p = { .tenant = "t", .name = "one" };
+	struct store_event_list events = { 0 };
 
 	OPEN();
 	store_close(steal_ptr(&st));
 	CHECK(unlink(path) == 0);
-	CHECK(!sqlite_open(path, "x", first, &st, &err) && !append(st, 3));
+	CHECK(!sqlite_open(path, "x", first, &st, &err));
 	store_close(steal_ptr(&st));
+	sql("INSERT INTO event (tenant, session, kind, version, cause_at)"
+	    " VALUES ('t', 's0', 'create', 1, 5)");
 	st = reopen(&err);
-	CHECK(st && pragma(st, COUNT) == 3);
+	CHECK(st && pragma(st, COUNT) == 1);
+	CHECK(!store_event_since(st, 0, "t", "s0", 10, &events, &err) && events.count == 1 &&
+	      !*events.items[0].key && !*events.items[0].user);
+	store_event_list_fini(&events);
 	CHECK(!store_policy_add(st, &p, &err));
 	strcpy(s.policy, "one");
 	CHECK(!store_session_create(st, &s, NULL, &err));
+}
+
+/* Until schema 5 one time was both the first expiry and the most of an extension. */
+static void sessions_of_schema_4_keep_their_lifetime(void)
+{
+	const char *schema[SCHEMA_MAX] = { NULL };
+	struct store_session s;
+
+	OPEN();
+	store_close(steal_ptr(&st));
+	CHECK(unlink(path) == 0);
+	memcpy(schema, schema_files, 4 * sizeof(*schema));
+	CHECK(!sqlite_open(path, "x", schema, &st, &err));
+	store_close(steal_ptr(&st));
+	sql("INSERT INTO session (id, version, tenant, state, runtime, on_idle, on_expire, paused, "
+	    "generation, incarnation, created_at, started_at, last_activity_at, idle_timeout_ms, "
+	    "max_lifetime_ms, hibernate_at, expires_at, due_at, memory_bytes, disk_bytes, "
+	    "cause_at) "
+	    "VALUES ('awake', 1, 't', 2, 2, 0, 0, 0, 0, 0, 5, 6, 7, 60, 600, 67, 606, 67, 0, 0, 0),"
+	    "('asleep', 1, 't', 4, 1, 0, 0, 0, 1, 1, 5, 6, 7, 60, 600, 0, 0, 0, 0, 0, 70)");
+	st = reopen(&err);
+	CHECK(st && !store_session_get(st, "awake", &s, &err));
+	CHECK(s.lifetime_ms == 600 && s.max_lifetime_ms == 600 && s.expires_at == 606);
+	CHECK(!s.delete_after_ms && !s.hibernated_at);
+	store_session_fini(&s);
+	CHECK(!store_session_get(st, "asleep", &s, &err));
+	CHECK(s.lifetime_ms == 600 && !s.delete_after_ms && s.hibernated_at == 70);
+	store_session_fini(&s);
 }
 
 static void a_migration_that_fails_changes_nothing(void)
@@ -257,6 +303,7 @@ int main(void)
 	RUN(a_directory_that_cannot_be_written_is_a_clear_error);
 	RUN(an_older_file_is_copied_and_migrated);
 	RUN(a_file_of_the_first_version_is_migrated);
+	RUN(sessions_of_schema_4_keep_their_lifetime);
 	RUN(a_migration_that_fails_changes_nothing);
 	RUN(an_incomplete_file_is_created_again);
 	remove_dir();

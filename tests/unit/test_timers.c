@@ -15,6 +15,7 @@
 #include "count_active.h"
 #include "service/engine_open.h"
 #include "service/timers.h"
+#include "count_writes.h"
 
 static const struct session_opts brief = { .user = "ann",
 					   .idle_timeout_ms = 10 * MINUTE,
@@ -51,7 +52,7 @@ static void use_postpones_the_deadline_in_memory_too(void)
 	}
 	pass(10 * MINUTE - 30 * SECOND);
 	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
-	CHECK(session_extend(engine, &me, &a, 20 * MINUTE, 0, NULL, &err) == 0);
+	CHECK(session_extend(engine, &me, &a, 20 * MINUTE, 0, NULL, NULL, &err) == 0);
 	pass(19 * MINUTE);
 	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
 	pass(2 * MINUTE);
@@ -296,7 +297,8 @@ static void an_idle_session_ends_before_the_last_seconds_of_its_lifetime(void)
 	CHECK(session_activity(engine, &me, &a, NULL, &err) == 0);
 	pass(1);
 	CHECK(!session_is_valid(engine, &me, &a)); /* all APIs agree */
-	CHECK(session_extend(engine, &me, &a, 0, 0, NULL, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(session_extend(engine, &me, &a, 0, 0, NULL, NULL, &err) == -1 &&
+	      err.code == ERR_CONFLICT);
 	CHECK(session_activity(engine, &me, &a, NULL, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK(engine_run_timers(engine) == 1);
 	CHECK(session_tombstone(engine, &me, &a, &t, &err) == 0);
@@ -443,6 +445,32 @@ static void a_failed_session_is_destroyed_eventually(void)
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
+static void a_failed_hibernation_keeps_an_extension(void)
+{
+	static const struct session_cause_opts why = { SESSION_CAUSE_ERROR, "no luck", "test" };
+	static const struct session_opts opts = { .idle_timeout_ms = 10 * MINUTE,
+						  .lifetime_ms = HOUR,
+						  .max_lifetime_ms = 3 * HOUR };
+	struct session_ref a = key("a");
+	struct session_extension how;
+	struct store_session before, s;
+	struct session *n = NULL;
+	int r;
+
+	ENGINE();
+	CHECK(enter_as("a", opts, NULL) == 0);
+	CHECK(session_extend(engine, &me, &a, HOUR, 0, &how, NULL, &err) == 0);
+	CHECK(how.by_ms == HOUR && look("a", &before) == SESSION_ACTIVE);
+	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
+	r = session_transition(n, SESSION_EVENT_HIBERNATE, &why, NULL, NULL, &err) < 0 ||
+	    session_transition(n, SESSION_ERROR, &why, NULL, NULL, &err) < 0;
+	session_unlock(n);
+	CHECK(r == 0 && look("a", &s) == SESSION_FAILED);
+	CHECK(says("a", "echo alive", "alive\n") && look("a", &s) == SESSION_ACTIVE);
+	CHECK(s.expires_at == the_time + 2 * HOUR && s.expires_at == before.expires_at);
+	CHECK(s.hibernate_at == the_time + HOUR);
+}
+
 static void old_records_are_pruned(void)
 {
 	struct session_ref a = key("a");
@@ -462,9 +490,9 @@ static void old_records_are_pruned(void)
 	CHECK(engine_events(engine, 0, me.tenant, NULL, 10, &l, &err) == 0);
 	CHECK(l.count == 0);
 	store_event_list_fini(&l);
-	before = engine_changes(engine);
+	before = count_writes(engine);
 	pass(HOUR);
-	CHECK(engine_run_timers(engine) == 0 && engine_changes(engine) == before);
+	CHECK(engine_run_timers(engine) == 0 && count_writes(engine) == before);
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
@@ -546,6 +574,7 @@ int main(void)
 	RUN(a_locked_session_is_skipped);
 	RUN(a_failed_action_is_postponed);
 	RUN(a_failed_session_is_destroyed_eventually);
+	RUN(a_failed_hibernation_keeps_an_extension);
 	RUN(old_records_are_pruned);
 	RUN(progress_is_the_latest_report);
 	RUN(only_the_latest_sessions_are_known);

@@ -13,6 +13,9 @@
 #include "sandbox/agent_sync.h"
 #include "sandbox/guest_exec_sync.h"
 #include "sandbox/guest_exec_log.h"
+#include "../unit/sandbox_calls.h"
+
+static struct keeper_client *keeper;
 
 enum { QUIET_MS = 700, MOVE_MS = 10000 };
 
@@ -49,12 +52,12 @@ static int check_freeze(struct sandbox *sb)
 		return fail("start", &err);
 	if (growth(x, MOVE_MS, &err) == 0)
 		return fail("output before the freeze", NULL);
-	if (sandbox_freeze(sb, &err) < 0)
+	if (sandbox_set_frozen(keeper, sb, true, &err) < 0)
 		return fail("freeze", &err);
 	(void)growth(x, QUIET_MS, &err);
 	if (growth(x, QUIET_MS, &err) != 0)
 		return fail("silence while frozen", NULL);
-	if (sandbox_thaw(sb, &err) < 0)
+	if (sandbox_set_frozen(keeper, sb, false, &err) < 0)
 		return fail("thaw", &err);
 	return growth(x, MOVE_MS, &err) ? 0 : fail("output after the thaw", NULL);
 }
@@ -68,7 +71,7 @@ static int check_frozen_end(struct sandbox *sb)
 
 	if (guest_exec_start(sb, &spec, &x, &err) < 0)
 		return fail("start", &err);
-	return sandbox_freeze(sb, &err) < 0 ? fail("freeze", &err) : 0;
+	return sandbox_set_frozen(keeper, sb, true, &err) < 0 ? fail("freeze", &err) : 0;
 }
 
 /* Limits of a running sandbox can be changed, and its usage can be read. */
@@ -81,14 +84,14 @@ static int check_limits(struct sandbox *sb)
 	struct err err = { 0 };
 
 	l.memory_bytes = 256 << 20;
-	if (sandbox_set_limits(sb, &l, &err) < 0 ||
+	if (sandbox_set_limits(keeper, sb, &l, &err) < 0 ||
 	    guest_exec_run(sb, &spec, NULL, 0, &out, &err) < 0)
 		return fail("wide limits", &err);
 	if (out.result.code != 0 || out.result.hits)
 		return fail("64 MiB of 256", NULL);
 	guest_exec_output_fini(&out);
 	l.memory_bytes = 16 << 20;
-	if (sandbox_set_limits(sb, &l, &err) < 0 ||
+	if (sandbox_set_limits(keeper, sb, &l, &err) < 0 ||
 	    guest_exec_run(sb, &spec, NULL, 0, &out, &err) < 0)
 		return fail("narrow limits", &err);
 	if (!(out.result.hits & AGENT_HIT_MEMORY))
@@ -125,19 +128,18 @@ static int run(int (*check)(struct sandbox *sb), unsigned pool)
 {
 	struct keeper_client_opts opts = { .home = "/var/lib/lodge", .oneshot = true };
 	struct sandbox_spec spec = sandbox_spec_default();
-	auto_call(keeper_client_free) struct keeper_client *k = NULL;
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
 	struct keeper_pool want = { .min = pool, .target = pool, .max = pool };
 	struct keeper_pool_state state;
 	struct err err = { 0 };
 	int r;
 
-	if (keeper_client_spawn(&opts, &k, &err) < 0)
+	if (keeper_client_spawn(&opts, &keeper, &err) < 0)
 		return fail("keeper", &err);
-	if (pool && keeper_client_pool(k, want, &state, &err) < 0)
+	if (pool && keeper_client_pool(keeper, want, &state, &err) < 0)
 		return fail("pool", &err);
 	spec.demand = KEEPER_DEMAND_CGROUP;
-	if (sandbox_new(k, &spec, &sb, &err) < 0)
+	if (sandbox_new(keeper, &spec, &sb, &err) < 0)
 		return fail("create", &err);
 	r = check(sb);
 	if (sandbox_destroy(sb, &err) < 0)

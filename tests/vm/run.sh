@@ -6,7 +6,7 @@ top=$(cd "$here/../.." && pwd)
 : "${LODGE_BUILD:=$top/build}"
 work=$LODGE_BUILD/test-vm
 tree=$work/tree # becomes the machine's disk
-seconds=${LODGE_VM_SECONDS:-170}
+seconds=${LODGE_VM_SECONDS:-600}
 
 # shellcheck source=tests/vm/machine.sh
 . "$here/machine.sh"

@@ -10,7 +10,7 @@ debs=${1:-$top/build/deb}
 next=${2:-$top/build/deb-next}
 work=$LODGE_BUILD/test-vm-systemd
 tree=$work/tree # becomes the machine's disk
-seconds=${LODGE_VM_SECONDS:-420}
+seconds=${LODGE_VM_SECONDS:-1800}
 
 # shellcheck source=tests/vm/machine.sh
 . "$here/machine.sh"

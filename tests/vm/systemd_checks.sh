@@ -93,8 +93,11 @@ goes_on() { # more numbers than before, without a gap, by the same process
 	wait_for counted $((had + 3)) && [ "$(inits)" = "$inits_before" ]
 }
 
-inits() {
-	pgrep -x lodge-init | tr '\n' ' '
+inits() { # of sessions; those of the pool are made anew with each keeper
+	local p
+	sed -n 's/^pid //p' /run/lodge/*/d/sandboxes/sbx_*/record | while read -r p; do
+		[ ! -d "/proc/$p" ] || echo -n "$p "
+	done
 }
 
 lives_in_its_unit() {

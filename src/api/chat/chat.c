@@ -50,7 +50,7 @@ int chat_session(struct api_call *c, const char *id, struct store_session *ret, 
 	if (session_get(c->engine, &c->caller, &ref, &s, err) < 0) {
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
-		if (*c->user || *c->session)
+		if ((*c->user || *c->session) && !api_owns_ended(c, &ref))
 			err->sys = 0; /* only the owner may learn why it is gone */
 		return session_is_foreign(c->engine, &c->caller, id) ? fail_forbidden(err) : -1;
 	}
@@ -85,7 +85,11 @@ int chat_check_create(const struct api_call *c, const char *user, struct err *er
 int chat_enter(struct api_call *c, const struct session_opts *w, struct session_enter_result *ret,
 	       struct err *err)
 {
-	if (session_enter(c->engine, &c->caller, w, ret, err) == 0)
+	struct session_opts opts = *w;
+
+	opts.default_lifetime_ms = c->api->opts.chat_lifetime_ms;
+	opts.adjust = true;
+	if (session_enter(c->engine, &c->caller, &opts, ret, err) == 0)
 		return 0;
 	if (err->code == ERR_NOT_FOUND) /* a missing object is an invalid field, because the session
 					   is created here */
@@ -136,7 +140,7 @@ static unsigned get_status(const struct api_call *c, const struct err *err)
 {
 	if (is_about_key(c, err))
 		return 401;
-	if (err->code == ERR_NOT_FOUND)
+	if (err->code == ERR_NOT_FOUND && err->sys != SESSION_SANDBOX_ENDED)
 		return 404;
 	if (err->code == ERR_CONFLICT && err->sys == CHAT_CUT_OFF)
 		return 502;
@@ -153,7 +157,8 @@ static const char *get_message(const struct api_call *c, const struct err *err, 
 {
 	if (err->sys == ENOKEY || err->sys == ENOTUNIQ)
 		return "Exactly one of x-api-key or Authorization must be provided";
-	if (err->code == ERR_NOT_FOUND && err->sys != CHAT_BARE)
+	if (err->code == ERR_NOT_FOUND && err->sys != CHAT_BARE &&
+	    err->sys != SESSION_SANDBOX_ENDED)
 		return "Session not found";
 	if (status == 502 && is_failure(err))
 		return "Failed to provision sandbox";
@@ -203,4 +208,5 @@ void chat_put_status(struct api_call *c, struct json_out *j, const struct store_
 
 const struct api_surface chat_surface = { .routes = API_TABLE(CHAT_ROUTES),
 					  .put_error = put_error,
-					  .no_store = true };
+					  .no_store = true,
+					  .untyped_json = true };

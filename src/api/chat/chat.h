@@ -21,7 +21,8 @@ int chat_session(struct api_call *c, const char *id, struct store_session *ret, 
 int chat_find(struct api_call *c, struct store_session *ret, struct err *err);
 /* 403 if a session token, or a token of another user, may not make this call. */
 int chat_check_create(const struct api_call *c, const char *user, struct err *err);
-/* session_enter() for a new session: a missing template is an invalid field. */
+/* session_enter() for a new session, with the lifetime of this API: a missing template is an
+ * invalid field, and times beyond their bounds are reduced. */
 int chat_enter(struct api_call *c, const struct session_opts *w, struct session_enter_result *ret,
 	       struct err *err);
 /* 400: no sandbox is running, or it ends soon. */

@@ -75,7 +75,7 @@ int chat_create_sandbox(struct api_call *c, struct err *err)
 	json_out_str(&j, "sessionId", s->id);
 	json_out_str(&j, "sandboxId", s->sandbox);
 	json_out_i64(&j, "createdAt", s->started_at);
-	json_out_i64(&j, "timeout", s->max_lifetime_ms);
+	json_out_i64(&j, "timeout", s->expires_at - s->started_at);
 	json_out_str(&j, "mode", "lodge");
 	json_out_object(&j, "timing");
 	json_out_u64(&j, "readyMs", (how.ready_us + 999) / 1000);
@@ -137,28 +137,28 @@ static int probe(struct api_call *c, const struct store_session *s,
 	return 0;
 }
 
-/* An unverified sandbox counts as connected until its lifetime ends. */
-static const char *get_status_name(const struct session_probe_result *p, int64_t now)
+/* Without a sandbox the recorded end of the last one decides, whatever noticed it first. An
+ * unverified sandbox counts as connected until its lifetime ends. */
+static const char *get_status_name(const struct store_session *s,
+				   const struct session_probe_result *p, int64_t now)
 {
 	bool over = p->status == SESSION_PROBE_UNKNOWN && p->expires_at && p->expires_at <= now;
 
-	if (p->status == SESSION_EXPIRED || over)
-		return "expired";
-	return p->status == SESSION_PROBE_NO_SANDBOX ? "no_sandbox" : "connected";
+	if (s->runtime != SESSION_RUNTIME_LIVE)
+		return s->ended == SESSION_ENDED_OTHERWISE ? "expired" : "no_sandbox";
+	return p->status == SESSION_EXPIRED || over ? "expired" : "connected";
 }
 
 /* s: the record after the probe. */
 static int reply_probe(struct api_call *c, const struct store_session *s,
 		       const struct session_probe_result *p, struct err *err)
 {
-	bool live = p->status == SESSION_PROBE_CONNECTED || p->status == SESSION_PROBE_UNKNOWN;
-	bool ended = live && s->runtime != SESSION_RUNTIME_LIVE; /* found dead by this probe */
+	const char *status = get_status_name(s, p, engine_now(c->engine));
 	struct json_out j;
 
 	api_object(&j);
-	json_out_str(&j, "status",
-		     ended ? "no_sandbox" : get_status_name(p, engine_now(c->engine)));
-	if (live && !ended) {
+	json_out_str(&j, "status", status);
+	if (strcmp(status, "connected") == 0) {
 		json_out_bool(&j, "verified", p->status == SESSION_PROBE_CONNECTED);
 		json_out_i64_if(&j, "expiresAt", s->expires_at, s->expires_at);
 	}
@@ -183,16 +183,17 @@ int chat_extend(struct api_call *c, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 }, after = { 0 };
 	struct session_ref ref = { .id = s.id };
+	struct session_extension how;
 	struct json_out j;
 
 	if (chat_find(c, &s, err) < 0)
 		return -1;
-	if (session_extend(c->engine, &c->caller, &ref, 0, 0, &after, err) < 0)
+	if (session_extend(c->engine, &c->caller, &ref, 0, 0, &how, &after, err) < 0)
 		return err->code == ERR_CONFLICT ? chat_not_running(err) : -1;
 	api_object(&j);
 	json_out_bool(&j, "success", true);
 	json_out_i64_if(&j, "expiresAt", after.expires_at, after.expires_at);
-	json_out_i64(&j, "extendedBy", engine_extend_ms(c->engine));
+	json_out_i64(&j, "extendedBy", how.by_ms);
 	return api_reply(c, 200, &j, err);
 }
 

@@ -19,7 +19,9 @@ static void put_title(struct json_out *j, const char *metadata)
 	json_out_str(j, "title", json_string_value(json_object_get(all, "title")));
 }
 
-static int reply_session(struct api_call *c, const struct store_session *s, struct err *err)
+/* adjusted: fields of the request that were reduced; NULL: none. */
+static int reply_session(struct api_call *c, const struct store_session *s,
+			 const struct session_fields *adjusted, struct err *err)
 {
 	struct json_out j;
 
@@ -35,6 +37,11 @@ static int reply_session(struct api_call *c, const struct store_session *s, stru
 	json_out_i64(&j, "idleTimeoutMs", s->idle_timeout_ms);
 	json_out_i64(&j, "lifecycleVersion", s->version);
 	chat_put_status(c, &j, s);
+	json_out_end(&j);
+	json_out_array(&j, "adjusted");
+	if (adjusted && session_fields_has(adjusted, SESSION_FIELD_IDLE))
+		json_out_str(&j, NULL, "idleTimeoutMs");
+	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -68,7 +75,7 @@ int chat_create_session(struct api_call *c, struct err *err)
 			       STORE_USER - 1);
 	if (chat_check_create(c, w.user ? w.user : "", err) < 0 || chat_enter(c, &w, &how, err) < 0)
 		return -1;
-	return reply_session(c, &how.session, err);
+	return reply_session(c, &how.session, &how.adjusted, err);
 }
 
 /* ---- archive --------------------------------------------------------------------------------- */
@@ -97,9 +104,9 @@ int chat_archive_session(struct api_call *c, struct err *err)
 	if (!archive && s.state == SESSION_HIBERNATING)
 		return err_set(err, ERR_CONFLICT, "Sandbox is still being paused...");
 	if (!archive && s.state != SESSION_ARCHIVED) /* no change needed */
-		return reply_session(c, &s, err);
+		return reply_session(c, &s, NULL, err);
 	if ((archive ? session_archive : session_unarchive)(c->engine, &c->caller, &ref, 0, &after,
 							    err) < 0)
 		return -1;
-	return reply_session(c, &after, err);
+	return reply_session(c, &after, NULL, err);
 }

@@ -9,12 +9,12 @@
 
 #include "api/core/internal.h"
 #include "base/clock.h"
+#include "base/json.h"
 
 enum {
 	BODY_MAX = 1 << 20,
 	REPLY_MAX = 64 << 20,
 	PAGE_DEFAULT = 100,
-	DEPTH_MAX = 64,
 	VALUES_FEW = 8 << 10, /* per body; a value of two bytes takes 250 bytes of memory */
 	VALUES_MAX = 64 << 10, /* for routes with API_LARGE_BODY */
 	GATE_WAIT_MS = 30000,
@@ -68,13 +68,16 @@ static void drop_json(void *j)
 	json_decref(j);
 }
 
-/* A browser sends forms and plain text cross-site without a preflight request, but not JSON. */
-static bool is_json(const char *type)
+/* A browser sends forms, plain text and untyped bytes cross-site without a preflight request, but
+ * not JSON. Where untyped bytes are taken, origin_check() alone refuses other pages. */
+static bool is_json(const struct api_call *c, const char *type)
 {
 	static const char json[] = "application/json";
 	size_t n = sizeof(json) - 1;
 
-	if (!type || strncasecmp(type, json, n) != 0)
+	if (!type)
+		return c->surface->untyped_json;
+	if (strncasecmp(type, json, n) != 0)
 		return false;
 	type += n + strspn(type + n, " \t");
 	return *type == '\0' || *type == ';';
@@ -98,7 +101,7 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 		return 0;
 	}
 	if ((http_header(c->rq, "Content-Length") || http_header(c->rq, "Transfer-Encoding")) &&
-	    !is_json(type))
+	    !is_json(c, type))
 		return api_fail(err, ERR_INVALID, EMEDIUMTYPE,
 				"Content-Type: must be application/json");
 	if (c->route->flags & API_LARGE_BODY)
@@ -135,37 +138,11 @@ static int check_fields(json_t *o, const char *fields, struct err *err)
 	return 0;
 }
 
-/* Parsing and freeing recurse as deep as the text, on a thread's small stack. Counts like the
- * parser up to the first byte that is not JSON. *ret_values is at least the number of values. */
-static bool is_shallow(const char *text, size_t len, size_t *ret_values)
-{
-	bool quoted = false;
-	size_t depth = 0;
-
-	*ret_values = 1;
-
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] == '"')
-			quoted = !quoted;
-		else if (quoted && text[i] == '\\')
-			i++;
-		else if (!quoted && (text[i] == '{' || text[i] == '['))
-			depth++, ++*ret_values;
-		else if (!quoted && text[i] == ',')
-			++*ret_values;
-		else if (!quoted && depth && (text[i] == '}' || text[i] == ']'))
-			depth--;
-		if (depth > DEPTH_MAX)
-			return false;
-	}
-	return true;
-}
-
 bool body_is_shallow(const char *text, size_t len)
 {
 	size_t ignored;
 
-	return is_shallow(text, len, &ignored);
+	return json_is_shallow(text, len, &ignored);
 }
 
 /* A value of two bytes takes hundreds of bytes of memory while the request lasts, so a body with
@@ -174,9 +151,9 @@ static int check_cost(struct api_call *c, const char *text, size_t len, struct e
 {
 	size_t most = c->route->flags & API_LARGE_BODY ? VALUES_MAX : VALUES_FEW, values;
 
-	if (!is_shallow(text, len, &values))
+	if (!json_is_shallow(text, len, &values))
 		return err_set(err, ERR_INVALID, "body: nested more than %d levels deep",
-			       DEPTH_MAX);
+			       JSON_READ_DEPTH_MAX);
 	if (values > most)
 		return api_fail(err, ERR_LIMIT, EFBIG, "body: more than %zu values", most);
 	return values > VALUES_FEW ? body_gate_enter(c, err) : 0;
@@ -315,6 +292,29 @@ int api_query_int(struct api_call *c, const char *name, int64_t min, int64_t max
 	if (errno || end == text || *end || strspn(text, "-0123456789") != strlen(text))
 		return err_set(err, ERR_INVALID, "%s: must be an integer", name);
 	return set_int(n, name, min, max, ret, err);
+}
+
+int api_query_unknown(const char *name, struct err *err)
+{
+	return err_set(err, ERR_INVALID, "unknown query parameter \"%.64s\"", name);
+}
+
+struct query_names {
+	const char *names;
+	struct err *err;
+};
+
+static int check_query_name(void *arg, const char *name, const char *value)
+{
+	const struct query_names *q = arg;
+
+	(void)value;
+	return api_has_name(q->names, name) ? 0 : api_query_unknown(name, q->err);
+}
+
+int api_query_check(struct api_call *c, const char *names, struct err *err)
+{
+	return http_query_each(c->rq, check_query_name, &(struct query_names){ names, err });
 }
 
 bool api_query_flag(struct api_call *c, const char *name)

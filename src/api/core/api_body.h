@@ -32,6 +32,9 @@ int api_choice(const json_t *o, const char *name, const char *no, const char *ye
 /* The same for query parameters. */
 int api_query_int(struct api_call *c, const char *name, int64_t min, int64_t max, int64_t *ret,
 		  struct err *err);
+/* Refuses every query parameter that is not one of `names`, which are separated by blanks. */
+int api_query_check(struct api_call *c, const char *names, struct err *err);
+int api_query_unknown(const char *name, struct err *err); /* the error for one; returns -1 */
 bool api_query_flag(struct api_call *c, const char *name); /* given, and not "0" or "false" */
 /* Pages: api_page() parses "limit" and "after" of the query; api_list() begins the object with the
  * list; api_list_end() ends the list and adds the cursor of the next page, or null. */

@@ -16,7 +16,7 @@ bool api_is_draining(const struct api *a)
 	return a->draining;
 }
 
-bool api_key_holds(struct api_call *c)
+bool api_call_key_holds(struct api_call *c)
 {
 	int64_t now = clock_mono_us();
 
@@ -28,7 +28,7 @@ bool api_key_holds(struct api_call *c)
 
 bool api_is_cancelled(struct api_call *c)
 {
-	return api_is_draining(c->api) || http_is_gone(c->rq) || !api_key_holds(c);
+	return api_is_draining(c->api) || http_is_gone(c->rq) || !api_call_key_holds(c);
 }
 
 bool api_is_own(const struct api_call *c, const char *session, const char *user)
@@ -50,6 +50,18 @@ static int use_id(struct api_call *c, const char *id, struct session_ref *ret, s
 	return ret->id ? 0 : err_sys(err, ENOMEM, "session");
 }
 
+bool api_owns_ended(struct api_call *c, const struct session_ref *ref)
+{
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	struct store_ended_sandbox b;
+	struct err ignored;
+
+	return session_ended_sandbox(c->engine, &c->caller, ref, &b, &ignored) == 0 &&
+	       session_get(c->engine, &c->caller, &(struct session_ref){ .id = b.session }, &s,
+			   &ignored) == 0 &&
+	       api_is_own(c, s.id, s.user);
+}
+
 /* Resolves a key to an id, because the key may move to another session. */
 static int resolve_own(struct api_call *c, const char *id, struct session_ref *ref, struct err *err)
 {
@@ -57,13 +69,15 @@ static int resolve_own(struct api_call *c, const char *id, struct session_ref *r
 	struct store_tombstone t;
 	struct err why;
 
-	if (session_get(c->engine, &c->caller, ref, &s, &why) == 0)
-		return api_is_own(c, s.id, s.user) ? use_id(c, s.id, ref, err)
-						   : fail_not_found(id, err);
+	if (session_get(c->engine, &c->caller, ref, &s, &why) == 0) {
+		if (!api_is_own(c, s.id, s.user))
+			return fail_not_found(id, err);
+		return session_ref_is_sandbox(ref) ? 0 : use_id(c, s.id, ref, err);
+	}
 	if (why.sys == ESTALE && session_tombstone(c->engine, &c->caller, ref, &t, &why) == 0)
 		return api_is_own(c, t.session, t.user) ? use_id(c, t.session, ref, err)
 							: fail_not_found(id, err);
-	if (why.code == ERR_NOT_FOUND)
+	if (why.code == ERR_NOT_FOUND && !api_owns_ended(c, ref))
 		return fail_not_found(id, err);
 	*err = why;
 	return -1;
@@ -75,9 +89,10 @@ int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct 
 
 	if (strncmp(id, "key:", 4) == 0)
 		ref = (struct session_ref){ .key = id + 4 };
-	else if (strncmp(id, "ses_", 4) != 0)
+	else if (strncmp(id, "ses_", 4) != 0 && !session_ref_is_sandbox(&ref))
 		return err_set(err, ERR_NOT_FOUND,
-			       "no session %.64s: ids start with ses_, keys are written key:%.64s",
+			       "no session %.64s: ids start with ses_ or sbx_, keys are written "
+			       "key:%.64s",
 			       id, id);
 	if ((*c->user || *c->session) && resolve_own(c, id, &ref, err) < 0)
 		return -1;

@@ -30,7 +30,7 @@ struct api_call {
 	const struct api_surface *surface; /* NULL until the path is known, and for unknown paths */
 	struct api_arena *arena; /* memory that is freed with the call */
 	struct auth_pass *pass; /* NULL: no key was required */
-	int64_t held_at_us; /* last check of api_key_holds() */
+	int64_t held_at_us; /* last check of api_call_key_holds() */
 	struct gate_ticket body_place; /* from body_gate_enter() */
 	struct policy_refusal refusal; /* why a policy refused a command; set through exec_opts */
 };
@@ -44,6 +44,7 @@ struct api_opts {
 	/* Limits per key: requests per second, burst, and requests in flight; 0: unlimited. */
 	unsigned rate, burst, concurrent;
 	struct thread_config threads; /* settings of thread sessions */
+	int64_t chat_lifetime_ms; /* of sandboxes of the chat API until they expire; 0: 30 min */
 	bool no_auth; /* requests without a key act for tenant "default" */
 	/* Receives the full error of each response with status 500; may be NULL. */
 	void (*on_error)(const char *request, const struct err *err);
@@ -53,14 +54,16 @@ struct api_opts {
 
 bool api_is_draining(const struct api *a);
 /* Whether the key is still valid. For long calls; checks at most once a second. */
-bool api_key_holds(struct api_call *c);
+bool api_call_key_holds(struct api_call *c);
 /* The client disconnected, the service shuts down, or the key is no longer valid. */
 bool api_is_cancelled(struct api_call *c);
-/* Resolves the {id} of a path: an id, or "key:KEY". ERR_NOT_FOUND if the token is for another
- * session or user. */
+/* Resolves the {id} of a path: the id of a session or of its sandbox, or "key:KEY". ERR_NOT_FOUND
+ * if the token is for another session or user. */
 int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct err *err);
 /* Whether a session or user token is for this one. True for other keys. */
 bool api_is_own(const struct api_call *c, const char *session, const char *user);
+/* Whether ref names a sandbox that ended, of a session that the token may use. */
+bool api_owns_ended(struct api_call *c, const struct session_ref *ref);
 /* Checks that the token may see objects of this session ("": of none): ERR_NOT_FOUND. */
 int api_may_see(struct api_call *c, const char *session, struct err *err);
 /* The record of the session in the first path parameter. */

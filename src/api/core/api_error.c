@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/one_line.h"
 #include "sandbox/guest_exec.h"
+#include "engine/disk_space.h"
 #include "engine/start_progress.h"
 #include "session/capacity.h"
 #include "session/session_api.h"
@@ -28,6 +29,7 @@ static const struct problem {
 	{ ERR_INVALID, EOPNOTSUPP, 405, "METHOD_NOT_ALLOWED", false },
 	{ ERR_INVALID, 0, 400, "INVALID", false },
 	{ ERR_NOT_FOUND, ESTALE, 410, "GONE", false },
+	{ ERR_NOT_FOUND, SESSION_SANDBOX_ENDED, 410, "GONE", false },
 	{ ERR_NOT_FOUND, 0, 404, "NOT_FOUND", false },
 	{ ERR_CONFLICT, 0, 409, "CONFLICT", false },
 	{ ERR_DENIED, ENOKEY, 401, "UNAUTHENTICATED", false },
@@ -122,6 +124,19 @@ static void put_tombstone(struct api_call *c, struct json_out *j)
 	}
 }
 
+static void put_ended_sandbox(struct api_call *c, struct json_out *j)
+{
+	struct session_ref ref = { .id = c->params[0] };
+	struct store_ended_sandbox b;
+	struct err ignored;
+
+	if (session_ended_sandbox(c->engine, &c->caller, &ref, &b, &ignored) == 0) {
+		json_out_str(j, "session", b.session);
+		json_out_str(j, "sandbox", b.id);
+		api_put_cause(j, "cause", &b.cause);
+	}
+}
+
 static void put_start(struct api_call *c, struct json_out *j)
 {
 	struct progress_state p = { .stage = "store" };
@@ -178,6 +193,8 @@ static void put_details(struct api_call *c, const struct err *err, struct json_o
 		put_current(c, j);
 	if (err->code == ERR_NOT_FOUND && err->sys == ESTALE && is_of_session(c))
 		put_tombstone(c, j);
+	if (err->code == ERR_NOT_FOUND && err->sys == SESSION_SANDBOX_ENDED && is_of_session(c))
+		put_ended_sandbox(c, j);
 	if (err->code == ERR_LIMIT && is_of_session(c) &&
 	    (err->sys == GUEST_EXEC_NO_PIDS || err->sys == GUEST_EXEC_NO_MEMORY))
 		put_limit(c, err, j);
@@ -233,10 +250,39 @@ void api_log_error(struct api_call *c, const struct err *err)
 	pthread_mutex_lock(&a->mutex);
 	a->last_error.at = clock_wall_ms();
 	a->last_error.code = err->code;
+	a->last_error.sys = err->sys;
 	a->last_error.count++;
+	snprintf(a->last_error.message, sizeof(a->last_error.message), "%s", err->msg);
 	pthread_mutex_unlock(&a->mutex);
 	if (a->opts.on_error && api_status(err) == 500)
 		a->opts.on_error(http_id(c->rq), err);
+}
+
+/* A failed write says only "no space left"; the client cannot see that the server's disk is the
+ * reason. How much space the server has is for administrators only. */
+static void explain_disk(struct api_call *c, struct err *err)
+{
+	bool admin = c->caller.is_admin, said = strstr(err->msg, "the server's disk");
+	char was[100], why[DISK_TEXT];
+	struct disk_space d;
+
+	if (err->code != ERR_LIMIT || err->sys != ENOSPC || !c->engine || (said && !admin))
+		return;
+	disk_space_poll(c->engine);
+	disk_space_get(c->engine, &d);
+	disk_space_describe(&d, admin, why);
+	if (!*why)
+		return;
+	snprintf(was, sizeof(was), "%.90s%s", said ? "" : err->msg, said ? "" : ": ");
+	snprintf(err->msg, sizeof(err->msg), "%s%s", was, why);
+}
+
+/* A client that disconnected, came too early or filled its own disk is not an error. */
+static bool is_service_error(const struct api_call *c, const struct err *err)
+{
+	if (api_status(err) < 500 || (err->code == ERR_LIMIT && err->sys == EDQUOT))
+		return false;
+	return err->code != ERR_UNAVAILABLE || (err->sys != EINPROGRESS && !http_is_gone(c->rq));
 }
 
 /* Messages may contain text of a guest, so they are reduced to one plain line. */
@@ -245,16 +291,15 @@ unsigned api_error(struct api_call *c, const struct err *why)
 	static const char nothing[] = "{\"error\":{\"code\":\"UNAVAILABLE\",\"message\":\"no "
 				      "memory\",\"retryable\":true,\"details\":{}}}";
 	struct err plain = *why, *err = &plain;
-	unsigned status = api_status(err);
 	auto_free char *text = NULL;
+	unsigned status;
 	struct json_out j;
 	size_t len;
 
-	/* a client that disconnected or came too early is not an error */
-	if (status >= 500 &&
-	    (err->code != ERR_UNAVAILABLE || (err->sys != EINPROGRESS && !http_is_gone(c->rq))))
+	if (is_service_error(c, err))
 		api_log_error(c, err);
 	one_line_print(why->msg, plain.msg, sizeof(plain.msg));
+	explain_disk(c, err);
 	api_out(&j);
 	status = c->surface ? c->surface->put_error(c, err, &j) : api_put_error(c, err, &j);
 	text = api_line(&j, &len);

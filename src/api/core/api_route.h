@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of routes. A surface lists its routes in its own *_routes.h, one row each:
  *
- *	ROUTE(GET, "/v1/sessions/{id}", v1_get_session, SESSION, 0)
+ *	ROUTE(GET, "/v1/users", v1_list_users, SESSION, 0, "q sort order limit")
  *
+ * The last argument names the query parameters; a route without any omits it.
  * The row declares the handler and fills the table, so a row without a handler or scope does not
  * link, and a handler without a row does not compile. */
 #ifndef LODGE_API_CORE_API_ROUTE_H
@@ -29,6 +30,10 @@ enum { API_LARGE_BODY_MAX = 64 << 20 };
 enum api_flag {
 	API_EARLY = 1 << 0, /* served while the engine starts; routes without a key always are */
 	API_LARGE_BODY = 1 << 1, /* the files of a fragment: up to API_LARGE_BODY_MAX, any byte */
+	API_KEY_OPTIONAL =
+		1 << 2, /* no key needed, but an admin key shows more; a bad one is ignored */
+	API_KEY_CHECKED =
+		1 << 3, /* no key needed, but an admin key shows more; a bad one is refused */
 };
 
 /* Returns 0 after it has replied, or -1 with err set: the caller then sends the error in the form
@@ -41,6 +46,8 @@ struct api_route {
 	api_fn *handler;
 	enum api_scope scope;
 	unsigned flags; /* enum api_flag */
+	/* names of its query parameters, separated by blanks; "*": the handler checks them */
+	const char *query;
 };
 
 /* A family of routes with one form of error. */
@@ -49,10 +56,13 @@ struct api_surface {
 	/* Writes the body of an error, an object, and returns its HTTP status. */
 	unsigned (*put_error)(struct api_call *c, const struct err *err, struct json_out *j);
 	bool no_store; /* responses have "Cache-Control: no-store" */
+	bool strict_query; /* other query parameters than those of the route are refused */
+	bool untyped_json; /* a body without a Content-Type is taken for JSON */
 };
 
-#define API_DECLARE_HANDLER(method, path, handler, scope, flags) api_fn handler;
-#define API_ROW(method, path, handler, scope, flags) { #method, path, handler, API_##scope, flags },
+#define API_DECLARE_HANDLER(method, path, handler, scope, flags, ...) api_fn handler;
+#define API_ROW(method, path, handler, scope, flags, ...)                                          \
+	{ #method, path, handler, API_##scope, flags, "" __VA_ARGS__ },
 #define API_TABLE(routes) ((const struct api_route[]){ routes(API_ROW){ 0 } })
 
 /* All surfaces. A surface that is missing here has no declaration and is not served. */

@@ -257,7 +257,7 @@ int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pa
 	uint8_t hash[STORE_HASH];
 	uint64_t removals;
 
-	if (api_key_hash(key, hash, err) < 0)
+	if (auth_hash_key(key, hash, err) < 0)
 		return -1;
 	if (load_key(a, hash, &p.key, &removals, err) < 0) {
 		if (err->code != ERR_NOT_FOUND)
@@ -300,7 +300,7 @@ bool auth_holds(const struct auth_pass *p)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-int api_key_generate(char ret[KEY_TEXT], struct err *err)
+int auth_generate_key(char ret[KEY_TEXT], struct err *err)
 {
 	unsigned char random[KEY_BYTES];
 
@@ -324,7 +324,7 @@ int api_sha256(const char *bytes, size_t len, uint8_t ret[STORE_HASH], struct er
 	return 0;
 }
 
-int api_key_hash(const char *key, uint8_t ret[STORE_HASH], struct err *err)
+int auth_hash_key(const char *key, uint8_t ret[STORE_HASH], struct err *err)
 {
 	return api_sha256(key, strlen(key), ret, err);
 }

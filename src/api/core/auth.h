@@ -39,10 +39,10 @@ int auth_scope(const char *scopes, enum api_scope *ret, char ret_session[STORE_I
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 enum { KEY_TEXT = 72 }; /* "lk_" and 64 digits */
-int api_key_generate(char ret[KEY_TEXT], struct err *err);
+int auth_generate_key(char ret[KEY_TEXT], struct err *err);
 /* Keys have 256 random bits. They cannot be guessed from a dictionary, so one fast hash is enough.
  */
-int api_key_hash(const char *key, uint8_t ret[STORE_HASH], struct err *err);
+int auth_hash_key(const char *key, uint8_t ret[STORE_HASH], struct err *err);
 int api_sha256(const char *bytes, size_t len, uint8_t ret[STORE_HASH], struct err *err);
 
 #endif

@@ -30,7 +30,9 @@ struct api {
 	struct {
 		int64_t at; /* milliseconds since 1970; 0: none */
 		enum err_code code;
+		int sys;
 		unsigned count;
+		char message[STORE_TEXT];
 	} last_error;
 };
 

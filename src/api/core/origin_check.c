@@ -52,6 +52,31 @@ static bool contains(char *const *list, const char *name)
 	return false;
 }
 
+/* An entry that ends with ":*" matches every port, and none. */
+static bool origin_matches(const char *entry, const char *origin)
+{
+	size_t n = strlen(entry);
+
+	if (strcmp(entry, "*") == 0)
+		return true;
+	if (n < 2 || strcmp(entry + n - 2, ":*") != 0)
+		return strcasecmp(entry, origin) == 0;
+	n -= 2;
+	if (strncasecmp(entry, origin, n) != 0)
+		return false;
+	origin += n;
+	return !*origin || (*origin == ':' && origin[1] &&
+			    strspn(origin + 1, "0123456789") == strlen(origin + 1));
+}
+
+static bool any_matches(const char *const *list, const char *origin)
+{
+	for (; list && *list; list++)
+		if (origin_matches(*list, origin))
+			return true;
+	return false;
+}
+
 static bool host_is_ours(struct api *a, const char *host)
 {
 	char name[NAME_SIZE];
@@ -66,14 +91,32 @@ static bool host_is_ours(struct api *a, const char *host)
 	return ours;
 }
 
-static bool origin_is_listed(struct api *a, const char *origin)
+/* Pages of this machine may call a service that only this machine can reach. Not so without keys:
+ * then the origin is all that tells a page from the user. Names below .localhost are left out,
+ * because other services use them for content that they do not trust. */
+static bool is_default_origin(const struct api *a, const char *host, const char *origin)
 {
-	bool listed;
+	static const char *const loopback[] = { "http://localhost:*",
+						"https://localhost:*",
+						"http://127.0.0.1:*",
+						"https://127.0.0.1:*",
+						"http://[::1]:*",
+						"https://[::1]:*",
+						NULL };
+
+	return a->opts.loopback_only && !a->opts.no_auth && host && origin_is_loopback(host) &&
+	       any_matches(loopback, origin);
+}
+
+static bool origin_is_allowed(struct api *a, const struct http_request *rq, const char *origin)
+{
+	bool allowed;
 
 	pthread_rwlock_rdlock(&a->names);
-	listed = contains(a->origins, origin) || contains(a->origins, "*");
+	allowed = a->origins ? any_matches((const char *const *)a->origins, origin)
+			     : is_default_origin(a, http_header(rq, "Host"), origin);
 	pthread_rwlock_unlock(&a->names);
-	return listed;
+	return allowed;
 }
 
 /* The page was served by this server. */
@@ -101,7 +144,7 @@ int origin_check(struct api *a, const struct http_request *rq, struct err *err)
 		return api_fail(err, ERR_DENIED, EADDRNOTAVAIL,
 				"host %.100s is not served here; add it to `hosts` in lodged.conf",
 				host);
-	if (origin && !origin_is_own(origin, host) && !origin_is_listed(a, origin))
+	if (origin && !origin_is_own(origin, host) && !origin_is_allowed(a, rq, origin))
 		return err_set(err, ERR_DENIED,
 			       "origin %.100s is not allowed; add it to `origins` in lodged.conf",
 			       origin);
@@ -116,7 +159,7 @@ void origin_put_cors(struct api *a, struct http_request *rq)
 {
 	const char *origin = http_header(rq, "Origin");
 
-	if (!origin || !origin_is_listed(a, origin))
+	if (!origin || !origin_is_allowed(a, rq, origin))
 		return;
 	http_set_header(rq, "Access-Control-Allow-Origin", origin);
 	http_set_header(rq, "Access-Control-Expose-Headers",
@@ -129,7 +172,7 @@ void origin_put_options(struct api *a, struct http_request *rq, const char *allo
 	const char *origin = http_header(rq, "Origin");
 
 	http_set_header(rq, "Allow", allow);
-	if (origin && origin_is_listed(a, origin) &&
+	if (origin && origin_is_allowed(a, rq, origin) &&
 	    http_header(rq, "Access-Control-Request-Method")) {
 		http_set_header(rq, "Access-Control-Allow-Methods", allow);
 		http_set_header(rq, "Access-Control-Allow-Headers",

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "api/core/internal.h"
@@ -18,6 +19,9 @@ struct pipe_stream {
 	pthread_t thread;
 	int r;
 	struct err err;
+	/* The thread failed. The other end may stay open: in a message that a sandbox never
+	 * reads. */
+	atomic_bool failed;
 };
 
 static void *run(void *arg)
@@ -25,6 +29,7 @@ static void *run(void *arg)
 	struct pipe_stream *f = arg;
 
 	f->r = f->fn(f->arg, f->fd, &f->err);
+	f->failed = f->r < 0;
 	close(f->fd); /* protects and signals `done` */
 	return NULL;
 }
@@ -51,26 +56,26 @@ static int join_stream(struct pipe_stream *f, struct err *err)
 	return f->r;
 }
 
-/* False: the client disconnected. */
-static bool wait_for(struct api_call *c, int fd, short events)
+/* False: the client disconnected, or the thread failed. */
+static bool wait_for(struct api_call *c, const struct pipe_stream *f, int fd, short events)
 {
 	struct pollfd p = { .fd = fd, .events = events };
 
 	while (poll(&p, 1, LOOK_MS) <= 0)
-		if (http_is_gone(c->rq))
+		if (f->failed || http_is_gone(c->rq))
 			return false;
 	return true;
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-/* 0: end; -1: the client disconnected. */
-static ssize_t next_piece(struct api_call *c, int fd, char *buf)
+/* 0: end; -1: the client disconnected, or the thread failed. */
+static ssize_t next_piece(struct api_call *c, const struct pipe_stream *f, int fd, char *buf)
 {
 	ssize_t n;
 
 	do {
-		if (!wait_for(c, fd, POLLIN))
+		if (!wait_for(c, f, fd, POLLIN))
 			return -1;
 		n = read(fd, buf, PIECE);
 	} while (n < 0 && errno == EINTR);
@@ -78,12 +83,12 @@ static ssize_t next_piece(struct api_call *c, int fd, char *buf)
 }
 
 /* False: the stream is incomplete. */
-static bool send_all(struct api_call *c, int fd, char *buf, ssize_t n)
+static bool send_all(struct api_call *c, const struct pipe_stream *f, int fd, char *buf, ssize_t n)
 {
 	while (n > 0) {
 		if (http_stream_write(c->rq, buf, (size_t)n) < 0)
 			return false;
-		n = next_piece(c, fd, buf);
+		n = next_piece(c, f, fd, buf);
 	}
 	return n == 0;
 }
@@ -106,10 +111,10 @@ int pipe_stream_out(struct api_call *c, const char *type, pipe_stream_fn *fn, vo
 	from = p[0];
 	if (start_stream(&f, fn, arg, p[1], err) < 0)
 		return -1;
-	n = next_piece(c, from, buf);
+	n = next_piece(c, &f, from, buf);
 	begun = n > 0 && http_stream_begin(c->rq, 200, type) == 0;
 	if (begun && strcmp(http_method(c->rq), "HEAD") != 0)
-		whole = send_all(c, from, buf, n);
+		whole = send_all(c, &f, from, buf, n);
 	close(steal_fd(&from)); /* unblocks the writer */
 	if (join_stream(&f, err) < 0) {
 		if (whole)
@@ -127,14 +132,15 @@ int pipe_stream_out(struct api_call *c, const char *type, pipe_stream_fn *fn, vo
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
-/* 1: the reader has closed the pipe. */
-static int put_piece(struct api_call *c, int fd, const char *at, size_t len, struct err *err)
+/* 1: the reader has closed the pipe, or the thread failed. */
+static int put_piece(struct api_call *c, const struct pipe_stream *f, int fd, const char *at,
+		     size_t len, struct err *err)
 {
 	while (len) {
 		ssize_t n;
 
-		if (!wait_for(c, fd, POLLOUT))
-			return err_set(err, ERR_UNAVAILABLE, "client disconnected");
+		if (!wait_for(c, f, fd, POLLOUT))
+			return f->failed ? 1 : err_set(err, ERR_UNAVAILABLE, "client disconnected");
 		n = write(fd, at, len);
 		if (n < 0 && errno == EPIPE)
 			return 1;
@@ -146,13 +152,14 @@ static int put_piece(struct api_call *c, int fd, const char *at, size_t len, str
 	return 0;
 }
 
-static int put_body(struct api_call *c, int fd, char *buf, struct err *err)
+static int put_body(struct api_call *c, const struct pipe_stream *f, int fd, char *buf,
+		    struct err *err)
 {
 	ssize_t n;
 	int r;
 
 	while ((n = http_body_read(c->rq, buf, PIECE, err)) > 0) {
-		r = put_piece(c, fd, buf, (size_t)n, err);
+		r = put_piece(c, f, fd, buf, (size_t)n, err);
 		if (r)
 			return r < 0 ? -1 : 0;
 	}
@@ -176,7 +183,7 @@ int pipe_stream_in(struct api_call *c, pipe_stream_fn *fn, void *arg, struct err
 		return -1;
 	/* a reader that does not read must not block this thread after a disconnect */
 	(void)fcntl(to, F_SETFL, O_NONBLOCK);
-	r = put_body(c, to, buf, err);
+	r = put_body(c, &f, to, buf, err);
 	close(steal_fd(&to));
 	return join_stream(&f, r < 0 ? &ignored : err) < 0 ? -1 : r;
 }

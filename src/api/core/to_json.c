@@ -10,8 +10,10 @@
 #include "api/core/internal.h"
 #include "base/array.h"
 #include "machine/exec.h"
+#include "engine/keeper_conn.h"
 #include "engine/session_state.h"
 #include "engine/start_progress.h"
+#include "sandbox/template/template_json.h"
 #include "session/session_api.h"
 
 /* ---- output ---------------------------------------------------------------------------------- */
@@ -83,24 +85,30 @@ const char *api_binding(const struct store_session *s, const char *kind)
 	return "";
 }
 
-void api_put_limits(struct json_out *j, const char *key, const struct template *t)
+static void put_limit(struct json_out *j, const char *name, uint64_t v)
 {
-	json_out_object(j, key);
-	for (unsigned i = 0; template_limit_name(i); i++) {
-		uint64_t v = template_limit_value(t, i);
-		char text[32];
+	char text[32];
 
-		if (!(t->limits_set & 1u << i))
-			continue;
-		if (strcmp(template_limit_name(i), "cpu_milli") != 0) {
-			json_out_u64(j, template_limit_name(i), v);
-			continue;
-		}
-		snprintf(text, sizeof(text), "%llu.%03llu", (unsigned long long)v / 1000,
-			 (unsigned long long)v % 1000);
-		json_out_raw(j, "cpus", text, strlen(text));
+	if (strcmp(name, "cpu_milli") != 0) {
+		json_out_u64(j, name, v);
+		return;
 	}
+	snprintf(text, sizeof(text), "%llu.%03llu", (unsigned long long)v / 1000,
+		 (unsigned long long)v % 1000);
+	json_out_raw(j, "cpus", text, strlen(text));
+}
+
+void api_put_limits(struct api_call *c, struct json_out *j, const struct template *t)
+{
+	struct enforcement f;
+
+	json_out_object(j, "limits");
+	for (unsigned i = 0; template_limit_name(i); i++)
+		if (t->limits_set & 1u << i)
+			put_limit(j, template_limit_name(i), template_limit_value(t, i));
 	json_out_end(j);
+	keeper_conn_enforcement(c->engine, &f);
+	template_put_not_enforced(j, LIMITS_NOT_ENFORCED, &f, KEEPER_STORE_DISK, t);
 }
 
 static void put_session_limits(struct api_call *c, struct json_out *j,
@@ -109,7 +117,19 @@ static void put_session_limits(struct api_call *c, struct json_out *j,
 	struct template t = { .limits_set = UINT32_MAX };
 
 	session_limits(c->engine, s, &t.limits);
-	api_put_limits(j, "limits", &t);
+	api_put_limits(c, j, &t);
+}
+
+static void put_field(void *arg, const char *name)
+{
+	json_out_str(arg, NULL, name);
+}
+
+void api_put_fields(struct json_out *j, const char *key, const struct session_fields *f)
+{
+	json_out_array(j, key);
+	session_fields_each(f, put_field, j);
+	json_out_end(j);
 }
 
 static void put_times(struct json_out *j, const struct store_session *s)
@@ -120,9 +140,13 @@ static void put_times(struct json_out *j, const struct store_session *s)
 	json_out_i64_if(j, "started_at", s->started_at, s->started_at);
 	json_out_i64_if(j, "last_activity_at", s->last_activity_at, s->last_activity_at);
 	json_out_i64(j, "idle_timeout_ms", s->idle_timeout_ms);
+	json_out_i64(j, "lifetime_ms", s->lifetime_ms);
 	json_out_i64(j, "max_lifetime_ms", s->max_lifetime_ms);
+	json_out_i64_if(j, "delete_after_ms", s->delete_after_ms, s->delete_after_ms);
 	json_out_i64_if(j, "hibernate_at", s->hibernate_at, s->hibernate_at);
 	json_out_i64_if(j, "expires_at", s->expires_at, s->expires_at);
+	json_out_i64_if(j, "hibernated_at", s->hibernated_at, s->hibernated_at);
+	json_out_i64_if(j, "delete_at", session_delete_at(s), session_delete_at(s));
 	json_out_str(j, "on_idle", ends[s->on_idle == SESSION_END_DESTROY]);
 	json_out_str(j, "on_expire", ends[s->on_expire == SESSION_END_DESTROY]);
 }
@@ -151,6 +175,7 @@ void api_put_session(struct api_call *c, struct json_out *j, const char *key,
 	json_out_i64(j, "incarnation", s->incarnation);
 	put_times(j, s);
 	api_put_cause(j, "cause", &s->cause);
+	api_put_raw(j, "last_death", s->last_death, "null");
 	put_session_limits(c, j, s);
 	api_put_raw(j, "metadata", s->metadata, "{}");
 	json_out_end(j);
@@ -241,7 +266,7 @@ static int parse_cpus(const json_t *v, struct template *t, struct err *err)
 
 	if (!json_is_number(v) || !(cpus == 0 || cpus >= LIMITS_CPU_MILLI_MIN / 1000.0) ||
 	    cpus > LIMITS_CPU_MILLI_MAX / 1000.0)
-		return err_set(err, ERR_INVALID, "limits.cpus: must be a number of CPU cores");
+		return err_set(err, ERR_INVALID, "limits.cpus: must be 0 or between 0.01 and 1024");
 	return template_set_limit(t, "cpu_milli", (uint64_t)(cpus * 1000 + 0.5), err);
 }
 
@@ -318,16 +343,6 @@ static int parse_string(const json_t *o, const char *name, char **ret, struct er
 	return *ret ? 0 : err_sys(err, ENOMEM, "%s", name);
 }
 
-/* If the caller sets a limit explicitly, creation fails unless it can be enforced. */
-static unsigned explicit_limits(const json_t *limits)
-{
-	bool counted = json_object_get(limits, "memory_bytes") || json_object_get(limits, "cpus") ||
-		       json_object_get(limits, "pids");
-
-	return (json_object_get(limits, "disk_bytes") ? KEEPER_DEMAND_DISK : 0) |
-	       (counted ? KEEPER_DEMAND_CGROUP : 0);
-}
-
 int api_take_spec(const json_t *body, struct template *ret, struct err *err)
 {
 	bool root = false;
@@ -339,7 +354,7 @@ int api_take_spec(const json_t *body, struct template *ret, struct err *err)
 	    parse_string(body, "workdir", &ret->workdir, err) < 0 ||
 	    api_choice(body, "class", "user", "root", &root, err) < 0)
 		return -1;
-	ret->demand |= explicit_limits(json_object_get(body, "limits"));
+	template_demand_limits(ret); /* the caller relies on them */
 	ret->class = root ? KEEPER_CLASS_ROOT : KEEPER_CLASS_USER;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #define LODGE_API_CORE_TO_JSON_H
 
 #include "api/core/api_call.h"
+#include "session/session_fields.h"
 
 void api_put_session(struct api_call *c, struct json_out *j, const char *key,
 		     const struct store_session *s);
@@ -20,6 +21,8 @@ void api_put_cause(struct json_out *j, const char *key, const struct store_cause
 /* `of`: the session it belongs to; NULL: deleted, or the snapshot was imported. */
 void api_put_snapshot(struct json_out *j, const char *key, const struct store_snapshot *s,
 		      const struct store_session *of);
+/* A list of names of fields. */
+void api_put_fields(struct json_out *j, const char *key, const struct session_fields *f);
 void api_put_exec(struct json_out *j, const char *key, const struct store_exec *x);
 void api_put_hits(struct json_out *j, unsigned hits); /* "limits": names of the exceeded limits */
 const char *api_outcome_name(enum session_outcome o);
@@ -27,7 +30,8 @@ const char *api_exec_state(uint8_t state);
 /* "stage", "message", "step", "total_steps". */
 struct progress_state;
 void api_put_stage(struct json_out *j, const struct progress_state *p);
-void api_put_limits(struct json_out *j, const char *key, const struct template *t);
+/* "limits", and which of them this host does not enforce. */
+void api_put_limits(struct api_call *c, struct json_out *j, const struct template *t);
 /* Parses "limits", "env", "run_as", "workdir" and "class" of a body. Call template_fini(), also on
  * failure. */
 int api_take_spec(const json_t *body, struct template *ret, struct err *err);

@@ -26,7 +26,8 @@ static unsigned put_error(struct api_call *c, const struct err *err, struct json
 _Static_assert((int)API_LARGE_BODY_MAX == (int)FRAGMENT_BYTES_MAX, "a fragment is one body");
 const struct api_surface projects_surface = { .routes = API_TABLE(PROJECTS_ROUTES),
 					      .put_error = put_error,
-					      .no_store = true };
+					      .no_store = true,
+					      .untyped_json = true };
 
 /* As projects_user(), but without a user *ret is NULL. */
 static int find_caller(struct api_call *c, const json_t *body, const char **ret, struct err *err)
@@ -123,12 +124,16 @@ static int find_project(struct api_call *c, const char **user, struct store_proj
 		       : project_get(c->engine, &c->caller, *user, c->params[0], ret, err);
 }
 
+/* Without a user the application itself asks, such as for the owner. */
 int projects_get(struct api_call *c, struct err *err)
 {
 	struct store_project p;
 	const char *user = NULL;
 
-	return find_project(c, &user, &p, err) < 0 ? -1 : reply_project(c, 200, &p, err);
+	if (find_caller(c, NULL, &user, err) < 0 ||
+	    project_get(c->engine, &c->caller, user, c->params[0], &p, err) < 0)
+		return -1;
+	return reply_project(c, 200, &p, err);
 }
 
 /* Returns the deleted project. */

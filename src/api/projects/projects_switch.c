@@ -12,16 +12,6 @@
 
 /* ---- switch ---------------------------------------------------------------------------------- */
 
-static void put_url(struct api_call *c, struct json_out *j, const char *key, const char *session)
-{
-	const char *host = http_header(c->rq, "Host");
-	char url[1024];
-
-	snprintf(url, sizeof(url), "%s://%s/v1/sessions/%s", http_is_tls(c->rq) ? "https" : "http",
-		 host && *host ? host : "localhost", session);
-	json_out_str(j, key, url);
-}
-
 /* Why files were lost; null if none were. */
 static void put_loss(struct json_out *j, const char *key, const struct switch_result *s)
 {
@@ -36,7 +26,7 @@ static void put_loss(struct json_out *j, const char *key, const struct switch_re
 	json_out_end(j);
 }
 
-static void put_switched(struct api_call *c, struct json_out *j, const struct switch_result *s)
+static void put_switched(struct json_out *j, const struct switch_result *s)
 {
 	bool named = *s->fragment != '\0';
 	char text[STORE_TEXT];
@@ -48,7 +38,12 @@ static void put_switched(struct api_call *c, struct json_out *j, const struct sw
 	json_out_str(j, "message", text);
 	json_out_object(j, "result");
 	json_out_str(j, "sandboxId", s->sandbox);
-	put_url(c, j, "sandboxUrl", s->session);
+	json_out_str(j, "sessionId", s->session);
+	/* the address of a web server in the sandbox, which nothing outside can reach */
+	json_out_null(j, "sandboxUrl");
+	json_out_str(j, "sandboxUrlReason",
+		     "ports of a sandbox cannot be reached from outside; use sandboxId with "
+		     "/v1/sessions/{id}");
 	json_out_u64(j, "restoredFiles", s->restored_files);
 	json_out_bool(j, "hasRestoredFiles", s->has_restored_files);
 	json_out_text(j, "fragmentId", s->fragment);
@@ -85,7 +80,7 @@ static int end_stream(struct telling *t, const struct switch_result *s, const st
 	if (why)
 		(void)t->c->surface->put_error(t->c, why, &j);
 	else
-		put_switched(t->c, &j, s);
+		put_switched(&j, s);
 	(void)sse_send(t->c, 0, why ? "error" : "result", &j);
 	return 0;
 }
@@ -113,22 +108,19 @@ int projects_switch(struct api_call *c, struct err *err)
 	if (r < 0)
 		return -1;
 	api_out(&j);
-	put_switched(c, &j, &s);
+	put_switched(&j, &s);
 	return api_reply(c, 200, &j, err);
 }
 
 /* ---- cleanup --------------------------------------------------------------------------------- */
 
-/* A hibernated session has no sandbox, so its session id is listed. */
 static void put_killed(struct json_out *j, const char *key, const struct kill_result_list *l,
 		       bool killed)
 {
 	json_out_array(j, key);
 	for (size_t i = 0; i < l->count; i++)
 		if (l->items[i].killed == killed)
-			json_out_str(j, NULL,
-				     *l->items[i].sandbox ? l->items[i].sandbox
-							  : l->items[i].session);
+			json_out_str(j, NULL, l->items[i].sandbox);
 	json_out_end(j);
 }
 
@@ -160,7 +152,7 @@ static void put_current(struct json_out *j, const char *key, const struct user_i
 {
 	const struct store_session *s = &i->session;
 
-	if (!i->has_session || !*s->sandbox) {
+	if (!i->has_session || !user_counts_session(s)) {
 		json_out_null(j, key);
 		return;
 	}

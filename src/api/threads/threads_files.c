@@ -340,6 +340,7 @@ static int reply_full(struct upload *u, const struct thread_limit_hit *no, struc
 	if (no->limit == THREAD_LIMIT_FILES) {
 		json_out_u64(&j, "max_files", no->max);
 		json_out_u64(&j, "current_files", no->used);
+		json_out_str(&j, "applies_to", "uploads"); /* commands may create more */
 	} else {
 		put_mb(&j, "max_workspace_mb", no->max);
 		put_mb(&j, "current_workspace_mb", no->used);

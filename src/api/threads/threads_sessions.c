@@ -31,7 +31,7 @@ static unsigned put_error(struct api_call *c, const struct err *err, struct json
 
 	if (status == 400 && c->route)
 		status = 422;
-	if (status == 410)
+	if (status == 410 && err->sys != SESSION_SANDBOX_ENDED)
 		status = 404;
 	json_out_object(j, NULL);
 	json_out_str(j, "detail", get_message(c, err, status));
@@ -41,7 +41,8 @@ static unsigned put_error(struct api_call *c, const struct err *err, struct json
 
 const struct api_surface threads_surface = { .routes = API_TABLE(THREADS_ROUTES),
 					     .put_error = put_error,
-					     .no_store = true };
+					     .no_store = true,
+					     .untyped_json = true };
 
 int threads_error(struct api_call *c, unsigned status, const char *detail, struct err *err)
 {
@@ -91,15 +92,28 @@ static void put_session(struct api_call *c, struct json_out *j, const struct sto
 		json_out_str(j, "user", spec.user ? spec.user : t->user);
 }
 
-static void put_made(struct api_call *c, struct json_out *j, const char *key,
-		     const struct store_session *s, const char *status)
+/* The timeout is the only one that a request can set. */
+static void put_timeout_name(struct json_out *j, const char *key, const struct session_fields *f)
 {
+	json_out_array(j, key);
+	if (session_fields_has(f, SESSION_FIELD_IDLE))
+		json_out_str(j, NULL, "timeout_minutes");
+	json_out_end(j);
+}
+
+static void put_made(struct api_call *c, struct json_out *j, const char *key,
+		     const struct session_enter_result *how, const char *status)
+{
+	const struct store_session *s = &how->session;
+
 	json_out_object(j, key);
 	json_out_str(j, "session_id", s->id);
 	json_out_text(j, "thread_id", api_binding(s, "thread"));
 	json_out_str(j, "status", status);
 	put_session(c, j, s, true);
 	api_put_iso(j, "expires_at", s->hibernate_at ? s->hibernate_at : s->expires_at);
+	put_timeout_name(j, "adjusted", &how->adjusted);
+	put_timeout_name(j, "ignored", &how->ignored);
 	json_out_end(j);
 }
 
@@ -110,11 +124,11 @@ static int reply_made(struct api_call *c, const struct session_enter_result *how
 
 	if (existed) {
 		api_object(&j);
-		put_made(c, &j, "detail", &how->session, "existing");
+		put_made(c, &j, "detail", how, "existing");
 	} else {
 		histogram_add(&c->api->entered[SESSION_CREATED], how->ready_us);
 		api_out(&j);
-		put_made(c, &j, NULL, &how->session, "created");
+		put_made(c, &j, NULL, how, "created");
 	}
 	return api_reply(c, existed ? 409 : 201, &j, err);
 }

@@ -3,14 +3,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "api/core/auth.h"
 #include "api/core/internal.h"
 #include "api/v1/v1_routes.h"
 #include "admit/api_key.h"
+#include "engine/keeper_conn.h"
 #include "project/project.h"
 #include "project/users.h"
 #include "admit/quota.h"
+#include "engine/audit.h"
+#include "sandbox/template/template_json.h"
 #include "session/session_api.h"
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -45,7 +49,8 @@ static int check_tenant(const struct api_call *c, const struct store_key *k, str
 	return 0;
 }
 
-static int check_scopes(struct api_call *c, const struct store_key *k, struct err *err)
+/* A key for a sandbox is one for its session. */
+static int check_scopes(struct api_call *c, struct store_key *k, struct err *err)
 {
 	char session[STORE_ID];
 	enum api_scope scope;
@@ -58,7 +63,10 @@ static int check_scopes(struct api_call *c, const struct store_key *k, struct er
 		return err_set(err, ERR_INVALID, "user: only allowed with scope \"session\"");
 	if (!*session)
 		return 0;
-	return session_get(c->engine, &caller, &(struct session_ref){ .id = session }, &s, err);
+	if (session_get(c->engine, &caller, &(struct session_ref){ .id = session }, &s, err) < 0)
+		return -1;
+	snprintf(k->scopes, sizeof(k->scopes), "session:%s", s.id);
+	return 0;
 }
 
 static int parse_key(struct api_call *c, struct store_key *k, struct err *err)
@@ -89,8 +97,8 @@ int v1_create_key(struct api_call *c, struct err *err)
 	char text[KEY_TEXT];
 	struct json_out j;
 
-	if (parse_key(c, &k, err) < 0 || api_key_generate(text, err) < 0 ||
-	    api_key_hash(text, k.hash, err) < 0 ||
+	if (parse_key(c, &k, err) < 0 || auth_generate_key(text, err) < 0 ||
+	    auth_hash_key(text, k.hash, err) < 0 ||
 	    api_key_add(c->engine, c->caller.actor, &k, err) < 0)
 		return -1;
 	http_set_header(c->rq, "Cache-Control", "no-store");
@@ -168,7 +176,31 @@ static int check_user(const struct api_call *c, struct err *err)
 	return err_set(err, ERR_DENIED, "permission denied: requires a key with scope \"tenant\"");
 }
 
-static void put_quota(struct json_out *j, const struct store_quota *q, const struct store_usage *u)
+/* Quotas are sums of limits of sandboxes, and hold as far as these do. */
+static void put_quota_problems(struct api_call *c, struct json_out *j, const struct store_quota *q)
+{
+	const struct {
+		const char *name, *limit;
+		int64_t value;
+	} all[] = {
+		{ "memory_bytes", "memory_bytes", q->memory_bytes },
+		{ "disk_bytes", "disk_bytes", q->disk_bytes },
+		{ "cpu_ms", "cpus", q->cpu_ms },
+	};
+	struct enforcement f;
+
+	keeper_conn_enforcement(c->engine, &f);
+	json_out_array(j, "quota_not_enforced");
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (all[i].value)
+			template_put_problem(
+				j, all[i].name,
+				enforcement_problem(&f, KEEPER_STORE_DISK, all[i].limit));
+	json_out_end(j);
+}
+
+static void put_quota(struct api_call *c, struct json_out *j, const struct store_quota *q,
+		      const struct store_usage *u)
 {
 	json_out_object(j, "quota"); /* 0: unlimited */
 	json_out_i64(j, "sandboxes", q->sandboxes);
@@ -176,6 +208,7 @@ static void put_quota(struct json_out *j, const struct store_quota *q, const str
 	json_out_i64(j, "disk_bytes", q->disk_bytes);
 	json_out_i64(j, "cpu_ms", q->cpu_ms);
 	json_out_end(j);
+	put_quota_problems(c, j, q);
 	json_out_object(j, "usage");
 	json_out_i64(j, "sessions", u->sessions);
 	json_out_i64(j, "active", u->active);
@@ -194,7 +227,7 @@ static int reply_quota(struct api_call *c, struct err *err)
 	if (quota_get(c->engine, c->caller.tenant, c->params[0], &q, &used, err) < 0)
 		return -1;
 	api_object(&j);
-	put_quota(&j, &q, &used);
+	put_quota(c, &j, &q, &used);
 	return api_reply(c, 200, &j, err);
 }
 
@@ -240,19 +273,38 @@ static void put_user(struct api_call *c, struct json_out *j, const struct user_i
 	json_out_end(j);
 }
 
-int v1_get_user(struct api_call *c, struct err *err)
+static int reply_user(struct api_call *c, struct err *err)
 {
 	auto_fini(user_info_fini) struct user_info i = { 0 };
 	struct store_usage used;
 	struct store_quota q;
 	struct json_out j;
 
-	if (check_user(c, err) < 0 ||
-	    quota_get(c->engine, c->caller.tenant, c->params[0], &q, &used, err) < 0 ||
+	if (quota_get(c->engine, c->caller.tenant, c->params[0], &q, &used, err) < 0 ||
 	    user_get(c->engine, &c->caller, c->params[0], &i, err) < 0)
 		return -1;
 	api_object(&j);
 	put_user(c, &j, &i);
-	put_quota(&j, &q, &used);
+	put_quota(c, &j, &q, &used);
 	return api_reply(c, 200, &j, err);
+}
+
+int v1_get_user(struct api_call *c, struct err *err)
+{
+	return check_user(c, err) < 0 ? -1 : reply_user(c, err);
+}
+
+/* An empty text removes the name or address. */
+int v1_update_user(struct api_call *c, struct err *err)
+{
+	const char *name = NULL, *email = NULL;
+	json_t *b;
+
+	if (api_body(c, "name email", &b, err) < 0 || api_str(b, "name", &name, err) < 0 ||
+	    api_str(b, "email", &email, err) < 0 ||
+	    user_set(c->engine, &c->caller, c->params[0], name, email, err) < 0 ||
+	    audit_write(c->engine, c->caller.tenant, "user_change", c->caller.actor, c->params[0],
+			err) < 0)
+		return -1;
+	return reply_user(c, err);
 }

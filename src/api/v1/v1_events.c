@@ -12,7 +12,7 @@
 #include "service/service_admin.h"
 #include "engine/start_progress.h"
 
-enum { BATCH = 200 };
+enum { BATCH = 200, KINDS_MAX = 500 };
 
 /* Waits until the next poll. */
 static bool pause_stream(struct api_call *c, unsigned *silent_ms)
@@ -31,6 +31,11 @@ static void put_event(struct json_out *j, const struct store_event *e)
 	json_out_i64(j, "id", e->id);
 	json_out_str(j, "kind", e->kind);
 	json_out_text(j, "session", e->session);
+	json_out_text(j, "key", e->key);
+	json_out_text(j, "user", e->user);
+	json_out_text(j, "tenant", e->tenant);
+	json_out_text(j, "exec", e->exec);
+	json_out_text(j, "actor", e->cause.actor);
 	json_out_i64_if(j, "version", e->version, e->version);
 	json_out_i64(j, "at", e->cause.at);
 	api_put_cause(j, "cause", &e->cause);
@@ -39,8 +44,7 @@ static void put_event(struct json_out *j, const struct store_event *e)
 }
 
 struct events {
-	const char *tenant, *session; /* NULL: all sessions */
-	int64_t since;
+	struct store_event_filter by;
 	bool given; /* the client gave a start */
 };
 
@@ -50,41 +54,65 @@ static int parse_since(struct api_call *c, struct events *e, struct err *err)
 	char *end;
 
 	e->given = last || http_query(c->rq, "since");
-	if (api_query_int(c, "since", 0, INT64_MAX, &e->since, err) < 0)
+	if (api_query_int(c, "since", 0, INT64_MAX, &e->by.after, err) < 0)
 		return -1;
 	if (!last)
 		return 0;
 	errno = 0;
-	e->since = strtoll(last, &end, 10);
+	e->by.after = strtoll(last, &end, 10);
 	if (errno || *end || *last < '0' || *last > '9')
 		return err_set(err, ERR_INVALID, "Last-Event-ID: not a valid event id");
 	return 0;
 }
 
-/* Events have no user, so a user token must name one of its sessions. */
-static int parse_query(struct api_call *c, struct events *e, struct err *err)
+/* `before` asks for the page below an event, so it implies the newest first. */
+static int parse_order(struct api_call *c, struct events *e, struct err *err)
 {
-	const char *session = http_query(c->rq, "session");
+	const char *order = http_query(c->rq, "order"), *kinds = http_query(c->rq, "kind");
 
-	*e = (struct events){ .tenant = c->caller.tenant };
+	if (api_query_int(c, "before", 1, INT64_MAX, &e->by.before, err) < 0)
+		return -1;
+	if (order && strcmp(order, "asc") != 0 && strcmp(order, "desc") != 0)
+		return err_set(err, ERR_INVALID, "order: must be \"asc\" or \"desc\"");
+	if (order && strcmp(order, "asc") == 0 && e->by.before)
+		return err_set(err, ERR_INVALID, "order: before= returns the newest first");
+	e->by.newest_first = e->by.before || (order && strcmp(order, "desc") == 0);
+	if (kinds && (!*kinds || strlen(kinds) > KINDS_MAX))
+		return err_set(err, ERR_INVALID, "kind: must have 1 to %d bytes", KINDS_MAX);
+	e->by.kinds = kinds;
+	return 0;
+}
+
+/* Without a session in the query a user token sees the events of its user. */
+static int parse_sessions(struct api_call *c, struct events *e, struct err *err)
+{
+	const char *session = http_query(c->rq, "session"), *user = http_query(c->rq, "user");
+
 	if (!session && *c->session)
 		session = c->session;
-	if (!session && *c->user)
-		return err_set(err, ERR_DENIED, "session: required with this token");
-	if (session && v1_session_id(c, session, &e->session, err) < 0)
+	if (session && v1_session_id(c, session, &e->by.session, err) < 0)
+		return -1;
+	if (user && !*user)
+		return err_set(err, ERR_INVALID, "user: empty");
+	if (user && *c->user && strcmp(user, c->user) != 0)
+		return err_set(err, ERR_DENIED, "user: this token is for another user");
+	e->by.user = !user && !session && *c->user ? c->user : user;
+	/* events without a session, such as those of keys, are for tenant keys */
+	e->by.of_sessions = c->scope < API_TENANT;
+	return 0;
+}
+
+static int parse_query(struct api_call *c, struct events *e, struct err *err)
+{
+	*e = (struct events){ .by.tenant = c->caller.tenant };
+	if (parse_sessions(c, e, err) < 0 || parse_order(c, e, err) < 0)
 		return -1;
 	if (api_query_flag(c, "all")) {
 		if (c->scope != API_ADMIN)
 			return err_set(err, ERR_DENIED, "all: requires a key with scope \"admin\"");
-		e->tenant = NULL;
+		e->by.tenant = NULL;
 	}
 	return parse_since(c, e, err);
-}
-
-/* Events without a session, such as those of keys, are visible to tenant keys only. */
-static bool is_visible(const struct api_call *c, const struct store_event *e)
-{
-	return *e->session || c->scope >= API_TENANT;
 }
 
 /* Number of events sent; -1: stop. */
@@ -92,21 +120,24 @@ static int send_new_events(struct api_call *c, struct events *e)
 {
 	auto_fini(store_event_list_fini) struct store_event_list l = { 0 };
 	struct err ignored;
+	int64_t newest;
 
-	if (engine_events(c->engine, e->since, e->tenant, e->session, BATCH, &l, &ignored) < 0)
+	if (engine_last_event(c->engine, &newest, &ignored) < 0 ||
+	    engine_list_events(c->engine, &e->by, BATCH, &l, &ignored) < 0)
 		return ignored.code == ERR_UNAVAILABLE ? 0 : -1;
 	for (size_t i = 0; i < l.count; i++) {
 		const struct store_event *v = &l.items[i];
 		struct json_out j;
 
-		e->since = v->id;
-		if (!is_visible(c, v))
-			continue;
+		e->by.after = v->id;
 		api_out(&j);
 		put_event(&j, v);
 		if (sse_send(c, v->id, v->kind, &j) < 0)
 			return -1;
 	}
+	/* so that the next poll does not read again what the filter left out */
+	if (l.count < BATCH && newest > e->by.after)
+		e->by.after = newest;
 	return (int)l.count;
 }
 
@@ -115,7 +146,9 @@ static int stream_events(struct api_call *c, struct events *e, struct err *err)
 	unsigned silent_ms = 0;
 	int n;
 
-	if (!e->given && engine_last_event(c->engine, &e->since, err) < 0)
+	if (e->by.newest_first)
+		return err_set(err, ERR_INVALID, "order: a stream is in the order of events");
+	if (!e->given && engine_last_event(c->engine, &e->by.after, err) < 0)
 		return -1;
 	if (sse_begin(c) < 0)
 		return 0;
@@ -140,15 +173,17 @@ int v1_list_events(struct api_call *c, struct err *err)
 		return -1;
 	if (sse_is_requested(c))
 		return stream_events(c, &e, err);
-	if (engine_events(c->engine, e.since, e.tenant, e.session, (unsigned)limit, &l, err) < 0)
+	if (engine_list_events(c->engine, &e.by, (unsigned)limit, &l, err) < 0)
 		return -1;
 	api_list(&j, "events");
 	for (size_t i = 0; i < l.count; i++)
-		if (is_visible(c, &l.items[i]))
-			put_event(&j, &l.items[i]);
+		put_event(&j, &l.items[i]);
 	json_out_end(&j);
-	/* always present: later events follow it */
-	json_out_i64(&j, "next", l.count ? l.items[l.count - 1].id : e.since);
+	/* upwards it is always present: later events follow it */
+	if (e.by.newest_first)
+		json_out_i64_if(&j, "next", l.next, l.next);
+	else
+		json_out_i64(&j, "next", l.count ? l.items[l.count - 1].id : e.by.after);
 	return api_reply(c, 200, &j, err);
 }
 

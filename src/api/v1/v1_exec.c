@@ -295,7 +295,6 @@ static int reply_background(struct api_call *c, const struct exec_request *w, st
 	return 0;
 }
 
-/* A missing program or directory is a 400, because the path of the request names neither. */
 int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struct exec_request *w,
 		  struct exec_handle **ret, struct err *err)
 {
@@ -303,11 +302,8 @@ int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struc
 	struct exec_opts want = w->want;
 
 	want.refusal = &c->refusal;
-	if (exec_start(c->engine, &c->caller, ref, &want, ret, &outcome, err) < 0) {
-		if (err->code == ERR_NOT_FOUND && (err->sys == ENOENT || err->sys == ENOTDIR))
-			err->code = ERR_INVALID;
+	if (exec_start(c->engine, &c->caller, ref, &want, ret, &outcome, err) < 0)
 		return -1;
-	}
 	if (outcome != SESSION_REUSED)
 		http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(outcome));
 	return 0;

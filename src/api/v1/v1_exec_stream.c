@@ -176,7 +176,7 @@ static void flow_run(struct flow *f)
 			break;
 		(void)exec_wait_output(f->x, f->at[GUEST_EXEC_OUT] + f->part[GUEST_EXEC_OUT],
 				       f->at[GUEST_EXEC_ERR] + f->part[GUEST_EXEC_ERR], LOOK_MS);
-		if (http_is_gone(f->c->rq) || !api_key_holds(f->c) ||
+		if (http_is_gone(f->c->rq) || !api_call_key_holds(f->c) ||
 		    (clock_mono_us() - f->last_us >= BEAT_US && send_beat(f) < 0))
 			return;
 	}

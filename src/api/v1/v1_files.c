@@ -11,6 +11,7 @@
 #include "api/v1/v1_dirs.h"
 #include "api/v1/v1_exec.h"
 #include "base/file_io.h"
+#include "base/test_hook.h"
 #include "exec/side_conn.h"
 #include "sandbox/files_stream.h"
 
@@ -143,6 +144,7 @@ static int reply_entry(struct api_call *c, unsigned status, const struct v1_open
 static int reply_changed(struct api_call *c, unsigned status, const struct v1_open_path *a,
 			 const char *given, const char *path, bool follow, struct err *err)
 {
+	hook_hold("files:changed");
 	if (reply_entry(c, status, a, given, path, follow, err) == 0)
 		return 0;
 	if (err->code != ERR_NOT_FOUND)

@@ -56,17 +56,23 @@ int v1_resume_session(struct api_call *c, struct err *err)
 
 int v1_extend_session(struct api_call *c, struct err *err)
 {
-	struct store_session s = { 0 };
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	struct session_extension how;
 	int64_t ms = 0, version = 0;
 	struct session_ref ref;
+	struct json_out j;
 	json_t *b;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, "ms if_version", &b, err) < 0 ||
 	    api_int(b, "ms", 1, INT64_MAX / 4, &ms, err) < 0 ||
 	    api_int(b, "if_version", 1, INT64_MAX, &version, err) < 0 ||
-	    session_extend(c->engine, &c->caller, &ref, ms, version, &s, err) < 0)
+	    session_extend(c->engine, &c->caller, &ref, ms, version, &how, &s, err) < 0)
 		return -1;
-	return v1_reply_session(c, 200, &s, err);
+	api_object(&j);
+	api_put_session(c, &j, "session", &s);
+	json_out_i64(&j, "extended_by_ms", how.by_ms);
+	json_out_bool(&j, "at_maximum", how.at_maximum);
+	return api_reply(c, 200, &j, err);
 }
 
 int v1_touch_session(struct api_call *c, struct err *err)
@@ -121,9 +127,11 @@ int v1_get_stats(struct api_call *c, struct err *err)
 	struct keeper_stats s;
 	struct session_ref ref;
 	struct json_out j;
+	uint64_t limit;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_stats(c->engine, &c->caller, &ref, &s, err) < 0)
+	    session_stats(c->engine, &c->caller, &ref, &s, err) < 0 ||
+	    session_disk_limit(c->engine, &c->caller, &ref, &limit, err) < 0)
 		return -1;
 	api_object(&j);
 	json_out_object(&j, "stats");
@@ -137,6 +145,7 @@ int v1_get_stats(struct api_call *c, struct err *err)
 	put_stat(&j, "io_read_bytes", s.io_read_bytes);
 	put_stat(&j, "io_write_bytes", s.io_write_bytes);
 	put_stat(&j, "disk_bytes", s.disk_bytes);
+	put_stat(&j, "disk_limit_bytes", limit);
 	json_out_bool(&j, "disk_full", s.disk_full != 0);
 	return api_reply(c, 200, &j, err);
 }

@@ -32,7 +32,7 @@ static int put_policy(struct api_call *c, struct json_out *j, const char *key,
 	json_out_i64_if(j, "idle_timeout_ms", p->idle_timeout_ms, p->idle_timeout_ms);
 	json_out_i64_if(j, "max_lifetime_ms", p->max_lifetime_ms, p->max_lifetime_ms);
 	json_out_text(j, "network", p->network);
-	api_put_limits(j, "limits", &most);
+	api_put_limits(c, j, &most);
 	api_put_raw(j, "commands", p->commands, "null");
 	json_out_i64(j, "created_at", p->created_at);
 	json_out_i64(j, "sessions", sessions);

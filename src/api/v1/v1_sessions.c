@@ -9,9 +9,11 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "api/core/internal.h"
+#include "api/v1/v1_rows.h"
 #include "api/v1/v1_sessions.h"
 #include "layers/snapshot_record.h"
 #include "service/service_admin.h"
+#include "session/session_times.h"
 
 enum { WAIT_MAX_MS = 60 * 1000 };
 
@@ -19,8 +21,9 @@ enum { WAIT_MAX_MS = 60 * 1000 };
 
 static const char enter_fields[] =
 	"key user thread project fragment template snapshot limits env run_as workdir class "
-	"idle_timeout_ms max_lifetime_ms on_idle on_expire network policy metadata if_exists pin "
-	"idempotency_key max_active_per_user on_exceed wait_ms asleep";
+	"idle_timeout_ms lifetime_ms max_lifetime_ms delete_after_ms on_idle on_expire network "
+	"policy metadata if_exists pin idempotency_key max_active_per_user on_exceed wait_ms "
+	"asleep";
 
 static int parse_end(const json_t *b, const char *name, enum session_end *ret, struct err *err)
 {
@@ -73,20 +76,35 @@ static int parse_names(const json_t *b, struct session_opts *w, struct err *err)
 	return 0;
 }
 
+static int parse_times(const json_t *b, struct session_opts *w, struct err *err)
+{
+	int64_t keep = 0;
+
+	if (api_int(b, "idle_timeout_ms", 1, INT64_MAX, &w->idle_timeout_ms, err) < 0 ||
+	    api_int(b, "lifetime_ms", 1, INT64_MAX, &w->lifetime_ms, err) < 0 ||
+	    api_int(b, "max_lifetime_ms", 1, INT64_MAX, &w->max_lifetime_ms, err) < 0 ||
+	    api_int(b, "delete_after_ms", 0, SESSION_TIME_MAX_MS, &keep, err) < 0 ||
+	    parse_end(b, "on_idle", &w->on_idle, err) < 0 ||
+	    parse_end(b, "on_expire", &w->on_expire, err) < 0)
+		return -1;
+	w->has_on_idle = api_member(b, "on_idle");
+	w->has_on_expire = api_member(b, "on_expire");
+	if (api_member(b, "delete_after_ms"))
+		w->delete_after_ms = keep ? keep : SESSION_KEEP;
+	return 0;
+}
+
 static int parse_numbers(const json_t *b, struct session_opts *w, struct err *err)
 {
 	int64_t per_user = 0;
 	bool replace = false;
 
-	if (api_int(b, "idle_timeout_ms", 1, INT64_MAX, &w->idle_timeout_ms, err) < 0 ||
-	    api_int(b, "max_lifetime_ms", 1, INT64_MAX, &w->max_lifetime_ms, err) < 0 ||
+	if (parse_times(b, w, err) < 0 ||
 	    api_int(b, "wait_ms", 0, WAIT_MAX_MS, &w->wait_ms, err) < 0 ||
 	    api_int(b, "max_active_per_user", 1, INT_MAX, &per_user, err) < 0 ||
 	    api_choice(b, "on_exceed", "refuse", "replace", &replace, err) < 0 ||
 	    api_choice(b, "if_exists", "use", "fail", &w->must_be_new, err) < 0 ||
-	    api_bool(b, "asleep", &w->no_start, err) < 0 ||
-	    parse_end(b, "on_idle", &w->on_idle, err) < 0 ||
-	    parse_end(b, "on_expire", &w->on_expire, err) < 0)
+	    api_bool(b, "asleep", &w->no_start, err) < 0)
 		return -1;
 	w->max_active_per_user = (unsigned)per_user;
 	w->on_exceed = replace ? SESSION_EXCEED_REPLACE : SESSION_EXCEED_REFUSE;
@@ -121,11 +139,15 @@ int v1_session_id(struct api_call *c, const char *name, const char **ret, struct
 		return err_set(err, ERR_INVALID, "session: empty");
 	if (api_ref(c, name, &ref, err) < 0)
 		return -1;
-	if (!ref.id && session_get(c->engine, &c->caller, &ref, &s, err) == 0)
+	if (ref.id && !session_ref_is_sandbox(&ref)) {
+		*ret = ref.id;
+		return 0;
+	}
+	if (session_get(c->engine, &c->caller, &ref, &s, err) == 0)
 		ref.id = arena_text(c->arena, s.id, strlen(s.id));
-	else if (!ref.id && session_tombstone(c->engine, &c->caller, &ref, &t, err) == 0)
+	else if (err->sys == ESTALE && session_tombstone(c->engine, &c->caller, &ref, &t, err) == 0)
 		ref.id = arena_text(c->arena, t.session, strlen(t.session));
-	else if (!ref.id)
+	else
 		return -1;
 	*ret = ref.id;
 	return ref.id ? 0 : err_sys(err, ENOMEM, "session");
@@ -203,6 +225,7 @@ int v1_reply_entered(struct api_call *c, const struct session_enter_result *how,
 	api_put_cause(&j, "cause", &how->cause);
 	json_out_raw(&j, "ready_ms", ms, strlen(ms));
 	json_out_str(&j, "source", sources[how->source]);
+	api_put_fields(&j, "ignored", &how->ignored);
 	return api_reply(c, made ? 201 : 200, &j, err);
 }
 
@@ -257,27 +280,44 @@ int v1_reply_session(struct api_call *c, unsigned status, struct store_session *
 
 struct filter {
 	struct store_session_filter by;
+	bool rows; /* view=row, which has more parameters */
 	struct err *err;
 };
+
+/* "active,hibernated" */
+static int parse_states(const char *value, uint64_t *ret, struct err *err)
+{
+	for (const char *p = value, *end; p; p = *end ? end + 1 : NULL) {
+		char name[STORE_WORD];
+		int state;
+
+		end = strchrnul(p, ',');
+		snprintf(name, sizeof(name), "%.*s", (int)(end - p), p);
+		state = end - p < (ptrdiff_t)sizeof(name)
+				? state_machine_find(&session_states, name)
+				: -1;
+		if (state < 0)
+			return err_set(err, ERR_INVALID, "state: unknown state \"%.*s\"",
+				       (int)(end - p < 32 ? end - p : 32), p);
+		*ret |= SM_BIT(state);
+	}
+	return 0;
+}
 
 static int parse_filter(void *arg, const char *name, const char *value)
 {
 	static const char meta[] = "metadata.";
 	struct filter *f = arg;
-	int state;
 
-	if (strcmp(name, "limit") == 0 || strcmp(name, "after") == 0)
+	if (strcmp(name, "limit") == 0 || strcmp(name, "after") == 0 || strcmp(name, "view") == 0 ||
+	    (f->rows && v1_is_row_option(name)))
 		return 0;
+	if (v1_is_row_option(name))
+		return err_set(f->err, ERR_INVALID, "%s: only with view=row", name);
 	if (!*value)
 		return err_set(f->err, ERR_INVALID, "%.40s: empty", name);
-	if (strcmp(name, "state") == 0) {
-		state = state_machine_find(&session_states, value);
-		if (state < 0)
-			return err_set(f->err, ERR_INVALID, "state: unknown state \"%.32s\"",
-				       value);
-		f->by.states = SM_BIT(state);
-		return 0;
-	}
+	if (strcmp(name, "state") == 0)
+		return parse_states(value, &f->by.states, f->err);
 	if (strcmp(name, "user") == 0)
 		f->by.user = value;
 	else if (strcmp(name, "project") == 0)
@@ -287,8 +327,10 @@ static int parse_filter(void *arg, const char *name, const char *value)
 		f->by.meta_key = name + sizeof(meta) - 1;
 		f->by.meta_value = value;
 	} else
-		return err_set(f->err, ERR_INVALID, "there is no filter \"%.64s\"%s", name,
-			       f->by.meta_key ? " beside the other" : "");
+		return f->by.meta_key && strncmp(name, meta, sizeof(meta) - 1) == 0
+			       ? err_set(f->err, ERR_INVALID, "%.64s: only one metadata filter",
+					 name)
+			       : api_query_unknown(name, f->err);
 	return 0;
 }
 
@@ -321,18 +363,23 @@ static int list_one(struct api_call *c, struct err *err)
 
 int v1_list_sessions(struct api_call *c, struct err *err)
 {
-	struct filter f = { .by.tenant = c->caller.tenant, .err = err };
+	const char *view = http_query(c->rq, "view");
+	struct filter f = { .by.tenant = c->caller.tenant, .rows = view, .err = err };
 	auto_fini(store_session_list_fini) struct store_session_list l = { 0 };
 	struct store_page page;
 
-	if (*c->session)
-		return list_one(c, err);
-	if (api_page(c, &page, err) < 0 || http_query_each(c->rq, parse_filter, &f) != 0)
+	if (view && strcmp(view, "row") != 0)
+		return err_set(err, ERR_INVALID, "view: must be \"row\"");
+	if ((!view && api_page(c, &page, err) < 0) || http_query_each(c->rq, parse_filter, &f) != 0)
 		return -1;
+	if (!view && *c->session)
+		return list_one(c, err);
 	if (*c->user && f.by.user && strcmp(f.by.user, c->user) != 0)
 		return err_set(err, ERR_DENIED, "user: this token is for another user");
 	if (*c->user)
 		f.by.user = c->user;
+	if (view)
+		return v1_list_rows(c, &f.by, err);
 	if (session_list(c->engine, &f.by, page, &l, err) < 0)
 		return -1;
 	return reply_list(c, &l, err);
@@ -349,7 +396,7 @@ int v1_get_session(struct api_call *c, struct err *err)
 
 struct change {
 	struct session_patch patch;
-	int64_t idle, lifetime;
+	int64_t idle, lifetime, max_lifetime, keep;
 	enum session_end on_idle, on_expire;
 	bool any, has_archived, archived;
 };
@@ -360,7 +407,9 @@ static int parse_change(struct api_call *c, const json_t *b, const struct templa
 	struct session_patch *to = &p->patch;
 
 	if (api_int(b, "idle_timeout_ms", 1, INT64_MAX, &p->idle, err) < 0 ||
-	    api_int(b, "max_lifetime_ms", 1, INT64_MAX, &p->lifetime, err) < 0 ||
+	    api_int(b, "lifetime_ms", 1, INT64_MAX, &p->lifetime, err) < 0 ||
+	    api_int(b, "max_lifetime_ms", 1, INT64_MAX, &p->max_lifetime, err) < 0 ||
+	    api_int(b, "delete_after_ms", 0, SESSION_TIME_MAX_MS, &p->keep, err) < 0 ||
 	    api_int(b, "if_version", 1, INT64_MAX, &to->if_version, err) < 0 ||
 	    parse_end(b, "on_idle", &p->on_idle, err) < 0 ||
 	    parse_end(b, "on_expire", &p->on_expire, err) < 0 ||
@@ -368,25 +417,27 @@ static int parse_change(struct api_call *c, const json_t *b, const struct templa
 	    api_bool(b, "archived", &p->archived, err) < 0)
 		return -1;
 	to->idle_timeout_ms = api_member(b, "idle_timeout_ms") ? &p->idle : NULL;
-	to->max_lifetime_ms = api_member(b, "max_lifetime_ms") ? &p->lifetime : NULL;
+	to->lifetime_ms = api_member(b, "lifetime_ms") ? &p->lifetime : NULL;
+	to->max_lifetime_ms = api_member(b, "max_lifetime_ms") ? &p->max_lifetime : NULL;
+	to->delete_after_ms = api_member(b, "delete_after_ms") ? &p->keep : NULL;
 	to->on_idle = api_member(b, "on_idle") ? &p->on_idle : NULL;
 	to->on_expire = api_member(b, "on_expire") ? &p->on_expire : NULL;
 	to->limits = api_member(b, "limits") ? limits : NULL;
 	p->has_archived = api_member(b, "archived");
-	p->any = to->idle_timeout_ms || to->max_lifetime_ms || to->on_idle || to->on_expire ||
-		 to->limits || to->metadata;
+	p->any = to->idle_timeout_ms || to->lifetime_ms || to->max_lifetime_ms ||
+		 to->delete_after_ms || to->on_idle || to->on_expire || to->limits || to->metadata;
 	return 0;
 }
 
 /* Updates settings first, so they apply when the session hibernates. */
 static int apply_change(struct api_call *c, const struct session_ref *ref, const struct change *p,
-			struct store_session *ret, struct err *err)
+			struct session_fields *adjusted, struct store_session *ret, struct err *err)
 {
 	int64_t version = p->patch.if_version;
 	v1_move_fn *move = p->archived ? session_archive : session_unarchive;
 
 	if (p->any || !p->has_archived) {
-		if (session_change(c->engine, &c->caller, ref, &p->patch, ret, err) < 0)
+		if (session_change(c->engine, &c->caller, ref, &p->patch, adjusted, ret, err) < 0)
 			return -1;
 		if (version)
 			version = ret->version;
@@ -401,21 +452,26 @@ static int apply_change(struct api_call *c, const struct session_ref *ref, const
 int v1_update_session(struct api_call *c, struct err *err)
 {
 	auto_fini(template_fini) struct template limits;
-	struct store_session s = { 0 };
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	struct session_fields adjusted = { 0 };
 	struct change p = { 0 };
 	struct session_ref ref;
+	struct json_out j;
 	json_t *b;
 
 	template_init(&limits);
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
 	    api_body(c,
-		     "idle_timeout_ms max_lifetime_ms on_idle on_expire limits metadata archived "
-		     "if_version",
+		     "idle_timeout_ms lifetime_ms max_lifetime_ms delete_after_ms on_idle "
+		     "on_expire limits metadata archived if_version",
 		     &b, err) < 0 ||
 	    api_take_spec(b, &limits, err) < 0 || parse_change(c, b, &limits, &p, err) < 0 ||
-	    apply_change(c, &ref, &p, &s, err) < 0)
+	    apply_change(c, &ref, &p, &adjusted, &s, err) < 0)
 		return -1;
-	return v1_reply_session(c, 200, &s, err);
+	api_object(&j);
+	api_put_session(c, &j, "session", &s);
+	api_put_fields(&j, "adjusted", &adjusted);
+	return api_reply(c, 200, &j, err);
 }
 
 int v1_delete_session(struct api_call *c, struct err *err)
@@ -426,10 +482,12 @@ int v1_delete_session(struct api_call *c, struct err *err)
 					  .actor = c->caller.actor };
 	struct store_tombstone t;
 	struct session_ref ref;
+	int64_t version = 0;
 	struct json_out j;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
-	    session_destroy(c->engine, &c->caller, &ref, &why, &t, err) < 0)
+	    api_query_int(c, "if_version", 1, INT64_MAX, &version, err) < 0 ||
+	    session_destroy_version(c->engine, &c->caller, &ref, version, &why, &t, err) < 0)
 		return -1;
 	api_object(&j);
 	json_out_object(&j, "tombstone");
@@ -441,4 +499,5 @@ int v1_delete_session(struct api_call *c, struct err *err)
 }
 
 const struct api_surface v1_surface = { .routes = API_TABLE(V1_ROUTES),
-					.put_error = api_put_error };
+					.put_error = api_put_error,
+					.strict_query = true };

@@ -42,7 +42,8 @@ static void put_origin(struct json_out *j, const struct template *t)
 	json_out_end(j);
 }
 
-static void put_template(struct json_out *j, const char *key, const struct template_info *i)
+static void put_template(struct api_call *c, struct json_out *j, const char *key,
+			 const struct template_info *i)
 {
 	json_out_object(j, key);
 	json_out_str(j, "name", i->name);
@@ -51,7 +52,7 @@ static void put_template(struct json_out *j, const char *key, const struct templ
 	json_out_str(j, "run_as", i->t.user);
 	json_out_str(j, "workdir", i->t.workdir);
 	put_env(j, &i->t);
-	api_put_limits(j, "limits", &i->t);
+	api_put_limits(c, j, &i->t);
 	json_out_str(j, "policy", i->t.policy);
 	put_origin(j, &i->t);
 	json_out_i64_if(j, "size_bytes", i->bytes, i->bytes);
@@ -61,18 +62,28 @@ static void put_template(struct json_out *j, const char *key, const struct templ
 	json_out_end(j);
 }
 
+struct listing {
+	struct api_call *call;
+	struct json_out j;
+};
+
 static int list_one(void *arg, const struct template_info *i)
 {
-	put_template(arg, NULL, i);
+	struct listing *l = arg;
+
+	put_template(l->call, &l->j, NULL, i);
 	return 0;
 }
 
 int v1_list_templates(struct api_call *c, struct err *err)
 {
-	auto_fini(json_out_fini) struct json_out j;
+	struct listing l = { .call = c };
+	int r;
 
-	api_list(&j, "templates");
-	return template_list(c->engine, list_one, &j, err) < 0 ? -1 : api_reply(c, 200, &j, err);
+	api_list(&l.j, "templates");
+	r = template_list(c->engine, list_one, &l, err) < 0 ? -1 : api_reply(c, 200, &l.j, err);
+	json_out_fini(&l.j);
+	return r;
 }
 
 static int reply_template(struct api_call *c, unsigned status, const char *name,
@@ -84,7 +95,7 @@ static int reply_template(struct api_call *c, unsigned status, const char *name,
 	if (template_info(c->engine, name, &i, err) < 0)
 		return -1;
 	api_object(&j);
-	put_template(&j, "template", &i);
+	put_template(c, &j, "template", &i);
 	if (wants_root)
 		json_out_bool(&j, "wants_root", *wants_root);
 	template_info_fini(&i);
@@ -227,16 +238,21 @@ static int fill(void *arg, int fd, struct err *err)
 int v1_upload_template(struct api_call *c, struct err *err)
 {
 	auto_call(template_build_free) struct template_build *b = NULL;
+	const char *format = http_query(c->rq, "format");
 	bool oci = false, wants_root;
 
-	if (check_type(c, err) < 0 ||
-	    api_word("format", http_query(c->rq, "format"), "rootfs", "oci", &oci, err) < 0 ||
-	    template_build_new(c->engine, c->params[0], oci, &b, err) < 0 ||
+	if (check_type(c, err) < 0 || api_word("format", format, "rootfs", "oci", &oci, err) < 0 ||
+	    template_build_new(c->engine, c->params[0],
+			       !format ? TEMPLATE_ANY
+			       : oci   ? TEMPLATE_IMAGE
+				       : TEMPLATE_ROOTFS,
+			       &b, err) < 0 ||
 	    pipe_stream_in(c, fill, b, err) < 0 ||
 	    template_build_commit(b, c->caller.actor, err) < 0)
 		return -1;
 	wants_root = template_build_wants_root(b);
-	return reply_template(c, 201, c->params[0], oci ? &wants_root : NULL, err);
+	return reply_template(c, 201, c->params[0], template_build_is_image(b) ? &wants_root : NULL,
+			      err);
 }
 
 /* ---- environment ----------------------------------------------------------------------------- */

@@ -433,7 +433,7 @@ static void run_loop(struct tty *t)
 				 "service is shutting down; the command keeps running");
 			break;
 		}
-		if (!api_key_holds(t->c)) {
+		if (!api_call_key_holds(t->c)) {
 			ws_close(t->ws, WS_POLICY, "the API key was revoked or has expired");
 			break;
 		}

@@ -9,6 +9,7 @@
 #include "base/file_io.h"
 #include "base/json.h"
 #include "cli/core/api_cmd.h"
+#include "cli/core/unenforced.h"
 #include "shell/program_rules.h"
 
 struct policy_opts {
@@ -69,6 +70,7 @@ static const struct field show_fields[] = {
 	{ "idle", 0, "idle_timeout_ms", field_span },
 	{ "lifetime", 0, "max_lifetime_ms", field_span },
 	{ "limit", 0, "limits", .lines = field_add_limits },
+	{ "not enforced", 0, "limits_not_enforced", .lines = unenforced_add_lines },
 	{ "allow", 0, "commands.allow", name_list },
 	{ "deny", 0, "commands.deny", name_list },
 	{ "reason", 0, "commands.reason" },
@@ -87,7 +89,8 @@ static const struct cli_option rm_options[] = {
 
 static int load_policy(const char *file, json_t **ret, struct err *err)
 {
-	static const char *const derived[] = { "name", "tenant", "created_at", "sessions" };
+	static const char *const derived[] = { "name", "tenant", "created_at", "sessions",
+					       "limits_not_enforced" };
 	json_error_t why;
 
 	*ret = strcmp(file, "-") == 0 ? json_loadfd(STDIN_FILENO, JSON_REJECT_DUPLICATES, &why)
@@ -96,7 +99,7 @@ static int load_policy(const char *file, json_t **ret, struct err *err)
 		return err_set(err, ERR_INVALID, "%.100s: %.100s", file, why.text);
 	if (!json_is_object(*ret))
 		return err_set(err, ERR_INVALID, "%.160s: not a JSON object", file);
-	/* `lodge policy show --json` prints these, but they cannot be set */
+	/* `lodge policy inspect --json` prints these, but they cannot be set */
 	for (size_t i = 0; i < ARRAY_LEN(derived); i++)
 		json_object_del(*ret, derived[i]);
 	return 0;
@@ -141,8 +144,8 @@ static int run_set(struct api_cmd *a, struct err *err)
 }
 
 static const struct cli_option set_options[] = {
-	{ "file", 'f', "FILE", CLI_TEXT, offsetof(struct policy_opts, file),
-	  "policy as JSON (- reads stdin); options override it" },
+	{ "file", 0, "FILE", CLI_TEXT, offsetof(struct policy_opts, file),
+	  "policy as JSON (- reads stdin); options override it", .old_letter = 'f' },
 	{ "allow", 0, "NAMES", CLI_LIST, offsetof(struct policy_opts, allow),
 	  "programs to allow, separated by commas", "commands.allow" },
 	{ "deny", 0, "NAMES", CLI_LIST, offsetof(struct policy_opts, deny),
@@ -292,12 +295,12 @@ static const struct command *const subs[] = {
 		sizeof(struct policy_opts), .prompt = true, .method = "GET", .path = "/v1/policies",
 		.rows = "policies", .paged = true, .fields = ls_fields,
 		.empty = "no policies (create one: lodge policy set)"),
-	COMMAND("policy show", "[--tenant TENANT] NAME", "show one policy", tenant_options,
-		sizeof(struct policy_opts), .prompt = true, .method = "GET",
+	COMMAND("policy inspect", "[--tenant TENANT] NAME", "show one policy", tenant_options,
+		sizeof(struct policy_opts), .alias = "show", .prompt = true, .method = "GET",
 		.path = "/v1/policies/%s", .record = "policy", .fields = show_fields),
 	COMMAND("policy set", "[OPTION...] NAME", "create a policy, or change parts of it",
-		set_options, sizeof(struct policy_opts), .least = 1, .most = 1, .prompt = true,
-		.run = run_set, .record = "policy", .fields = show_fields),
+		set_options, sizeof(struct policy_opts), .alias = "create", .least = 1, .most = 1,
+		.prompt = true, .run = run_set, .record = "policy", .fields = show_fields),
 	COMMAND("policy rm", "[--yes] [--tenant TENANT] NAME", "delete a policy", rm_options,
 		sizeof(struct policy_opts), .prompt = true, .method = "DELETE",
 		.path = "/v1/policies/%s", .confirm = "Delete policy {0}?",

@@ -39,7 +39,7 @@ static bool is_unreachable(const struct err *err)
 static int status_of(const struct api_cmd *a, const struct err *err)
 {
 	if (a->misused || err->sys == TARGET_NO_REF)
-		return a->cmd->misused ? a->cmd->misused : CLI_EXIT_USAGE;
+		return CLI_EXIT_USAGE;
 	return is_unreachable(err) ? CLI_EXIT_FAILED : a->failed;
 }
 
@@ -78,8 +78,8 @@ static const char *skip_prefix(const struct err *err, const char *prefix)
  * lodge must take it for a key. */
 static bool is_plain_key(const char *key, size_t plain)
 {
-	return plain && *key != '-' && strcmp(key + plain, "'") == 0 &&
-	       strncmp(key, "ses_", 4) != 0 && strncmp(key, "key:", 4) != 0;
+	return plain && *key != '-' && strcmp(key + plain, "'") == 0 && !target_is_id(key) &&
+	       strncmp(key, "key:", 4) != 0;
 }
 
 /* Adds what to do about a session that does not exist. */
@@ -97,7 +97,7 @@ static void advise_session(const struct command *cmd, struct err *err)
 	if (id)
 		snprintf(more, sizeof(more), " (if that is a key: key:ses_%s)", id);
 	else if (cmd->new_helps && is_plain_key(key, n))
-		snprintf(more, sizeof(more), " (create it: lodge new %.*s)", (int)n, key);
+		snprintf(more, sizeof(more), " (create it: lodge create %.*s)", (int)n, key);
 	if (has + strlen(more) < sizeof(err->msg))
 		memcpy(err->msg + has, more, strlen(more) + 1);
 }
@@ -122,6 +122,15 @@ static int before_dashes(int argc, char **argv)
 	return argc;
 }
 
+/* Also if --json stands after the option that is wrong, but not in words of a command. */
+static bool wants_json(const struct api_cmd *a, int argc, char **argv)
+{
+	for (int i = 1; i < argc && !a->json; i++)
+		if (strcmp(argv[i], "--json") == 0)
+			return !a->cmd->stops_at_operand;
+	return a->json;
+}
+
 static int parse(struct api_cmd *a, int argc, char **argv, struct err *err)
 {
 	int first, r;
@@ -129,7 +138,8 @@ static int parse(struct api_cmd *a, int argc, char **argv, struct err *err)
 	if (a->cmd->keeps_dashes)
 		argc = before_dashes(argc, argv);
 	r = cli_option_parse(a->cmd, argc, argv, a, &first, err);
-
+	if (r < 0 ? wants_json(a, argc, argv) : a->json)
+		cli_option_json();
 	if (r)
 		return r;
 	a->argc = argc - first;
@@ -188,6 +198,17 @@ int api_cmd_main(const struct command *cmd, int argc, char **argv)
 
 /* ---- several operands ------------------------------------------------------------------------ */
 
+/* {"operand": ..., "error": {...}}: the line of one of several operands. */
+static void print_error_line(const char *operand, const struct err *err)
+{
+	auto_json json_t *line =
+		json_pack("{s:o, s:{s:s, s:o}}", "operand", api_cmd_string(operand), "error",
+			  "code", client_code(err), "message", api_cmd_string(err->msg));
+	struct err ignored;
+
+	(void)api_cmd_write_line(line, &ignored);
+}
+
 int api_cmd_continue(struct api_cmd *a, const char *what, int count, struct err *err)
 {
 	auto_free char *clean = NULL, *why = NULL;
@@ -198,53 +219,50 @@ int api_cmd_continue(struct api_cmd *a, const char *what, int count, struct err 
 	clean = human_clean_dup(what);
 	why = human_clean_dup(err->msg);
 	a->reported = true;
+	fflush(stdout);
 	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
 	return 0;
 }
 
-/* One form for any number of results, so that scripts need not count. */
-static int write_results(struct api_cmd *a, const char *name, json_t *results, struct err *err)
+/* The answer for one operand: an object, or one line of several. */
+static int write_answer(struct api_cmd *a, const json_t *answer, struct err *err)
 {
-	auto_json json_t *whole = json_pack("{s:O}", name, results);
+	return a->argc == 1 ? api_cmd_write_json(answer, err) : api_cmd_write_line(answer, err);
+}
 
-	return a->json ? api_cmd_write_json(whole, err) : 0;
+static int continue_each(struct api_cmd *a, const char *operand, struct err *err)
+{
+	if (api_cmd_continue(a, operand, a->argc, err) < 0)
+		return -1;
+	if (a->json)
+		print_error_line(operand, err);
+	return 0;
+}
+
+int api_cmd_write_removed(struct api_cmd *a, const char *which, struct err *err)
+{
+	auto_json json_t *removed = json_pack("{s:o}", "removed", api_cmd_string(which));
+
+	return write_answer(a, removed, err);
 }
 
 int api_cmd_remove_each(struct api_cmd *a, api_cmd_remove_fn *one, struct err *err)
 {
-	auto_json json_t *removed = json_array();
-
 	for (int i = 0; i < a->argc; i++) {
 		if (one(a, a->argv[i], err) < 0) {
-			if (api_cmd_continue(a, a->argv[i], a->argc, err) < 0)
+			if (continue_each(a, a->argv[i], err) < 0)
 				return -1;
-			continue;
-		}
-		json_array_append_new(removed, api_cmd_string(a->argv[i]));
-		if (!a->json)
+		} else if (!a->json) {
 			api_cmd_print("removed %s", a->argv[i]);
+		} else if (api_cmd_write_removed(a, a->argv[i], err) < 0) {
+			return -1;
+		}
 	}
-	return write_results(a, "removed", removed, err);
-}
-
-/* -1: stop, and the caller reports err. */
-static int note_failure(struct api_cmd *a, const char *operand, json_t *answers, struct err *err)
-{
-	struct err ignored;
-
-	if (a->misused || is_unreachable(err))
-		return -1;
-	api_cmd_name_option(a, err);
-	json_array_append_new(answers, json_pack("{s:o, s:o}", "operand", api_cmd_string(operand),
-						 "error", api_cmd_string(err->msg)));
-	if (a->argc == 1)
-		(void)write_results(a, "results", answers, &ignored);
-	return api_cmd_continue(a, operand, a->argc, err);
+	return 0;
 }
 
 int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, command_print_fn *print, struct err *err)
 {
-	auto_json json_t *answers = json_array();
 	char ref[TARGET_REF];
 
 	for (int i = 0; i < a->argc; i++) {
@@ -254,13 +272,13 @@ int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, command_print_fn *print
 			return -1;
 		a->ref = ref;
 		if (one(a, ref, &answer, err) < 0) {
-			if (note_failure(a, a->argv[i], answers, err) < 0)
+			if (continue_each(a, a->argv[i], err) < 0)
 				return -1;
-			continue;
-		}
-		if (!a->json && answer)
+		} else if (a->json && write_answer(a, answer, err) < 0) {
+			return -1;
+		} else if (!a->json && answer) {
 			print(a, answer);
-		json_array_append(answers, answer);
+		}
 	}
-	return write_results(a, "results", answers, err);
+	return 0;
 }

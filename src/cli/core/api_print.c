@@ -102,23 +102,33 @@ void api_cmd_print_to(FILE *to, const char *fmt, ...)
 	fprintf(to, "%s\n", text ? text : "out of memory");
 }
 
-bool api_cmd_confirm(const struct api_cmd *a, const char *fmt, ...)
+static bool read_yes(void)
+{
+	char answer[16];
+
+	if (!fgets(answer, sizeof(answer), stdin))
+		return false;
+	answer[strcspn(answer, "\n")] = '\0';
+	return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
+}
+
+int api_cmd_confirm(struct api_cmd *a, const char *cancelled, struct err *err, const char *fmt, ...)
 {
 	auto_free char *text = NULL;
-	char answer[16];
 	va_list ap;
 
-	if (a->yes || !isatty(STDIN_FILENO))
-		return true;
+	if (a->yes)
+		return 0;
+	if (!isatty(STDIN_FILENO))
+		return api_cmd_misuse(a, err,
+				      "%s: standard input is not a terminal to ask on; pass --yes",
+				      a->cmd->name);
 	va_start(ap, fmt);
 	text = make_clean(fmt, ap);
 	va_end(ap);
 	fprintf(stderr, "%s [y/N] ", text ? text : "Continue?");
 	fflush(stderr);
-	if (!fgets(answer, sizeof(answer), stdin))
-		return false;
-	answer[strcspn(answer, "\n")] = '\0';
-	return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
+	return read_yes() ? 0 : err_set(err, ERR_CONFLICT, "cancelled: %s", cancelled);
 }
 
 char *api_cmd_expand(const struct api_cmd *a, const char *text)

@@ -23,9 +23,11 @@ void api_cmd_print_to(FILE *to, const char *fmt, ...) __attribute__((format(prin
 #define api_cmd_print(...) api_cmd_print_to(stdout, __VA_ARGS__)
 #define api_cmd_note(...) api_cmd_print_to(stderr, __VA_ARGS__)
 #define api_cmd_hint(...) (isatty(STDERR_FILENO) ? api_cmd_note(__VA_ARGS__) : (void)0)
-/* Asks on a terminal, where only "y" or "yes" is a yes. Elsewhere, and with --yes, true. */
-bool api_cmd_confirm(const struct api_cmd *a, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+/* With --yes 0. Else asks on a terminal, where only "y" or "yes" is a yes, and anything else an
+ * error with the text `cancelled`. Elsewhere nobody can answer: --yes is missing, which is wrong
+ * usage. */
+int api_cmd_confirm(struct api_cmd *a, const char *cancelled, struct err *err, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 /* A copy of text with {0} and {1} as operands and {n} as their number; NULL: no memory. */
 char *api_cmd_expand(const struct api_cmd *a, const char *text);
 /* A text of a command line or an error; bytes that are not UTF-8 become '?'. */

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "cli/core/api_cmd.h"
+#include "cli/core/quantity.h"
 
 /* ---- parts of requests ----------------------------------------------------------------------- */
 
@@ -85,7 +86,7 @@ int api_cmd_find_snapshot(struct api_cmd *a, const char *ref, const char *which,
 	}
 	if (!found && which)
 		return err_set(err, ERR_NOT_FOUND,
-			       "session has no snapshot \"%.64s\" (see lodge snapshots)", which);
+			       "session has no snapshot \"%.64s\" (see lodge snapshot ls)", which);
 	if (!found)
 		return err_set(err, ERR_NOT_FOUND,
 			       "session has no snapshots (take one: lodge snapshot)");
@@ -114,8 +115,8 @@ static json_t *to_number(const struct cli_option *o, const char *shown, const ch
 			 struct err *err)
 {
 	uint64_t n;
-	int r = o->kind == CLI_MS      ? units_parse_ms(shown, text, &n, err)
-		: o->kind == CLI_BYTES ? units_parse_bytes(shown, text, &n, err)
+	int r = o->kind == CLI_MS      ? quantity_ms(shown, text, &n, err)
+		: o->kind == CLI_BYTES ? quantity_bytes(shown, text, &n, err)
 		: o->kind == CLI_MILLI ? units_parse_milli(shown, text, &n, err)
 		: o->kind == CLI_COUNT ? units_parse_count(shown, text, 1, UINT32_MAX, &n, err)
 				       : units_parse_count(shown, text, 0, INT64_MAX, &n, err);
@@ -264,7 +265,7 @@ static int remove_one(struct api_cmd *a, const char *which, struct err *err)
 	return send_one(a, which, NULL, err);
 }
 
-static int confirm(const struct api_cmd *a, struct err *err)
+static int confirm(struct api_cmd *a, struct err *err)
 {
 	const struct command *cmd = a->cmd;
 	auto_free char *question = NULL;
@@ -273,9 +274,7 @@ static int confirm(const struct api_cmd *a, struct err *err)
 		return 0;
 	question = api_cmd_expand(a, a->argc > 1 && cmd->confirm_many ? cmd->confirm_many
 								      : cmd->confirm);
-	if (api_cmd_confirm(a, "%s", question ? question : "Continue?"))
-		return 0;
-	return err_set(err, ERR_CONFLICT, "cancelled: %s", cmd->cancelled);
+	return api_cmd_confirm(a, cmd->cancelled, err, "%s", question ? question : "Continue?");
 }
 
 int api_cmd_request(struct api_cmd *a, struct err *err)
@@ -290,5 +289,7 @@ int api_cmd_request(struct api_cmd *a, struct err *err)
 		return api_cmd_remove_each(a, remove_one, err);
 	if (send_one(a, a->argc ? a->argv[0] : "", &answer, err) < 0)
 		return -1;
+	if (a->json && !answer && a->argc)
+		return api_cmd_write_removed(a, a->argv[a->argc - 1], err);
 	return api_cmd_write(a, answer, api_cmd_print_answer, err);
 }

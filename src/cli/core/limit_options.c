@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/units.h"
+#include "cli/core/quantity.h"
 
 /* What the options with a size or a number set; sizes are checked against min and max here. */
 static const struct limit {
@@ -31,7 +32,7 @@ static int set_limit(void *at, const char *name, const char *value, struct err *
 
 	while (strcmp(l->option, name) != 0)
 		l++;
-	if (l->bytes ? units_parse_bytes(name, value, &v, err) < 0
+	if (l->bytes ? quantity_bytes(name, value, &v, err) < 0
 		     : units_parse_count(name, value, l->min, l->max, &v, err) < 0)
 		return -1;
 	if (v < l->min || v > l->max)
@@ -109,9 +110,9 @@ const struct cli_option template_options[] = {
 	SET("file-size", 0, "SIZE", set_limit, "size of a single file (1G)"),
 	SET("open-files", 0, "N", set_limit, "open files of one process (1024)"),
 	SET("output", 0, "SIZE", set_limit, "output kept per stream (16M)"),
-	SET("env", 0, "NAME=VALUE", set_env, "set a variable (repeatable)"),
+	SET("env", 'e', "NAME=VALUE", set_env, "set a variable (repeatable)"),
 	SET("workdir", 'w', "DIR", set_workdir, "working directory in the sandbox"),
-	SET("user", 0, "USER", set_user, "user in the sandbox: name, uid[:gid]"),
+	SET("user", 'u', "USER", set_user, "user in the sandbox: name, uid[:gid]"),
 	SET("root", 0, NULL, set_flag, "allow root in the sandbox: apt and sudo work"),
 	{ NULL },
 };

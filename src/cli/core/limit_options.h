@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options that describe a template, shared by `lodge run`, `lodge template add` and
- * `lodge templates`: their struct is a struct template. */
+/* The options that describe a template, shared by `lodge run` and
+ * `lodge template`: their struct is a struct template. */
 #ifndef LODGE_CLI_CORE_LIMIT_OPTIONS_H
 #define LODGE_CLI_CORE_LIMIT_OPTIONS_H
 

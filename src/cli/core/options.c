@@ -6,8 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/auto.h"
 #include "cli/core/command.h"
 #include "cli/core/human.h"
+#include "client/client.h"
+
+DEFINE_AUTO(json_t *, json_decref);
 
 enum { LEFT = 64, LEFT_MAX = 30, QUOTED = 40 };
 
@@ -46,7 +50,7 @@ static int match(const struct cli_option *o, void *at, void *arg)
 	struct search *s = arg;
 
 	if (s->name ? strlen(o->name) == s->len && !strncmp(o->name, s->name, s->len)
-		    : o->letter == s->letter) {
+		    : o->letter == s->letter || o->old_letter == s->letter) {
 		s->found = o;
 		s->at = at;
 	}
@@ -70,27 +74,62 @@ static int measure(const struct cli_option *o, void *at, void *arg)
 	int n = format_left(o, left), *width = arg;
 
 	(void)at;
-	if (!o->shared && n > *width && n <= LEFT_MAX)
+	if (!o->shared && !o->old && n > *width && n <= LEFT_MAX)
 		*width = n;
 	return 0;
 }
 
-static void print_rows(const struct cli_option *table, int width)
+static void print_row(const struct cli_option *o, int width)
 {
 	char left[LEFT];
 
+	if (format_left(o, left) <= width)
+		printf("%-*s  %s\n", width, left, o->help);
+	else
+		printf("%s\n%*s  %s\n", left, width, "", o->help);
+}
+
+static void print_rows(const struct cli_option *table, int width)
+{
 	for (const struct cli_option *o = table; o->name; o++) {
 		if (o->kind == CLI_HEADING)
 			printf("%s%s\n", o == table ? "" : "\n", o->name);
 		else if (o->kind == CLI_GROUP)
 			print_rows(o->group, width);
-		else if (o->shared)
+		else if (o->shared || o->old)
 			continue;
-		else if (format_left(o, left) <= width)
-			printf("%-*s  %s\n", width, left, o->help);
 		else
-			printf("%s\n%*s  %s\n", left, width, "", o->help);
+			print_row(o, width);
 	}
+}
+
+struct difference {
+	const struct cli_option *table;
+	cli_option_visit_fn *fn;
+	void *arg;
+};
+
+static int visit_new(const struct cli_option *o, void *at, void *arg)
+{
+	struct search s = { .name = o->name, .len = strlen(o->name) };
+	struct difference *d = arg;
+
+	return cli_option_each(d->table, NULL, match, &s) ? 0 : d->fn(o, at, d->arg);
+}
+
+int cli_option_each_of_twin(const struct command *cmd, cli_option_visit_fn *fn, void *arg)
+{
+	struct difference d = { .table = cmd->options, .fn = fn, .arg = arg };
+
+	return cmd->twin ? cli_option_each(cmd->twin->options, NULL, visit_new, &d) : 0;
+}
+
+static int print_of_twin(const struct cli_option *o, void *at, void *arg)
+{
+	(void)at;
+	if (!o->shared && !o->old)
+		print_row(o, *(int *)arg);
+	return 0;
 }
 
 static void print_help(const struct command *cmd)
@@ -102,9 +141,14 @@ static void print_help(const struct command *cmd)
 	if (cmd->about)
 		printf("\n%s", cmd->about);
 	cli_option_each(cmd->options, NULL, measure, &width);
+	cli_option_each_of_twin(cmd, measure, &width);
 	if (width) {
 		puts(cmd->options->kind == CLI_HEADING ? "" : "\nOptions");
 		print_rows(cmd->options, width);
+	}
+	if (cmd->twin) {
+		puts("\nWith --local");
+		cli_option_each_of_twin(cmd, print_of_twin, &width);
 	}
 	if (cmd->more)
 		printf("\n%s", cmd->more);
@@ -216,6 +260,24 @@ int cli_option_parse(const struct command *cmd, int argc, char **argv, void *opt
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
+static bool fails_as_json;
+
+void cli_option_json(void)
+{
+	fails_as_json = true;
+}
+
+/* The message is clean: UTF-8 without control characters. */
+static void print_json(const struct err *err, const char *text)
+{
+	auto_call(json_decref) json_t *j =
+		json_pack("{s:{s:s, s:s}}", "error", "code", client_code(err), "message", text);
+	auto_free char *line = j ? json_dumps(j, JSON_COMPACT) : NULL;
+
+	if (line)
+		human_put_json(line, stdout);
+}
+
 int cli_option_fail(int status, const struct err *err)
 {
 	char clean[2 * sizeof(err->msg)]; /* the message may quote a guest */
@@ -229,6 +291,9 @@ int cli_option_fail(int status, const struct err *err)
 			text = "missing API key";
 		advice = " (use `lodge login`, --key-file or LODGE_API_KEY)";
 	}
+	if (fails_as_json)
+		print_json(err, text);
+	fflush(stdout);
 	fprintf(stderr, "lodge: %s%s\n", text, advice);
 	return status;
 }
@@ -243,5 +308,6 @@ int cli_option_flush(int status)
 	if (e == EPIPE)
 		return CLI_EXIT_UNREAD;
 	err_sys(&err, e, "standard output");
+	fails_as_json = false;
 	return cli_option_fail(CLI_EXIT_FAILED, &err);
 }

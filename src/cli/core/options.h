@@ -12,7 +12,7 @@
 /* Exit statuses of lodge itself, following env(1). */
 enum {
 	CLI_EXIT_REFUSED = 1, /* the service refused */
-	CLI_EXIT_USAGE = 2, /* of commands other than run and exec */
+	CLI_EXIT_USAGE = 2,
 	CLI_EXIT_TIMEOUT = 124,
 	CLI_EXIT_FAILED = 125,
 	CLI_EXIT_NOT_EXECUTABLE = 126,
@@ -42,7 +42,7 @@ enum cli_option_kind {
 
 struct cli_option {
 	const char *name; /* without the dashes; NULL ends the table */
-	char letter; /* 0: none */
+	char letter; /* 0: none; one letter means the same in all commands */
 	const char *arg; /* what --help calls its argument; NULL: it takes none */
 	enum cli_option_kind kind;
 	size_t at; /* in the option struct of the command, or of the group */
@@ -51,6 +51,8 @@ struct cli_option {
 	cli_option_fn *set;
 	const struct cli_option *group;
 	bool shared; /* every command has it: only `lodge --help` lists it */
+	char old_letter; /* accepted but not listed, because other commands use it otherwise */
+	bool old; /* another name of the row before it: accepted, but listed nowhere */
 };
 
 /* clang-format off */
@@ -65,6 +67,8 @@ struct command;
  * is not 0, and returns it. */
 typedef int cli_option_visit_fn(const struct cli_option *o, void *at, void *arg);
 int cli_option_each(const struct cli_option *table, void *opts, cli_option_visit_fn *fn, void *arg);
+/* The same for the options that a command has only with --local. */
+int cli_option_each_of_twin(const struct command *cmd, cli_option_visit_fn *fn, void *arg);
 /* The text of an option that has one; NULL if it was not given. */
 const char *cli_option_text(const struct cli_option *o, const void *at);
 
@@ -73,8 +77,10 @@ const char *cli_option_text(const struct cli_option *o, const void *at);
 int cli_option_parse(const struct command *cmd, int argc, char **argv, void *opts, int *first,
 		     struct err *err);
 
-/* "lodge: message" on stderr, one line, with what can be done about it; returns status. */
+/* "lodge: message" on stderr, one line, with what can be done about it; returns status. After
+ * cli_option_json(), which --json means, also {"error":{"code":...,"message":...}} on stdout. */
 int cli_option_fail(int status, const struct err *err);
+void cli_option_json(void);
 /* The status, unless standard output could not be written completely: then 125, or 141 without a
  * message if its reader closed it. */
 int cli_option_flush(int status);

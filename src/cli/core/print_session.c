@@ -33,6 +33,16 @@ char *print_name(const json_t *session, char *buf, size_t size)
 	return buf;
 }
 
+/* The codes of the API that do not explain themselves, in words. */
+static const char *cause_word(const json_t *cause)
+{
+	const char *code = member_text(cause, "code");
+
+	if (strcmp(code, "asked") == 0)
+		return "requested";
+	return strcmp(code, "room") == 0 ? "capacity" : code;
+}
+
 char *print_cause(const json_t *cause, char *buf, size_t size)
 {
 	const char *text = member_text(cause, "text"), *actor = member_text(cause, "actor");
@@ -44,8 +54,8 @@ char *print_cause(const json_t *cause, char *buf, size_t size)
 		return buf;
 	if (at >= 0)
 		human_span(clock_wall_ms() - at, ago);
-	snprintf(buf, size, "%s%s%s%s%s%s%s%s", member_text(cause, "code"), *actor ? " by " : "",
-		 actor, *ago ? ", " : "", ago, *ago ? " ago" : "", *text ? ": " : "", text);
+	snprintf(buf, size, "%s%s%s%s%s%s%s%s", cause_word(cause), *actor ? " by " : "", actor,
+		 *ago ? ", " : "", ago, *ago ? " ago" : "", *text ? ": " : "", text);
 	return buf;
 }
 
@@ -69,14 +79,14 @@ const char *print_key(const json_t *session)
 	return *key ? key : member_text(session, "id");
 }
 
-const char *field_key(const json_t *record, const char *path, char buf[FIELD_TEXT])
+const char *print_session_key(const json_t *record, const char *path, char buf[FIELD_TEXT])
 {
 	(void)path;
 	(void)buf;
 	return print_key(record);
 }
 
-const char *field_state(const json_t *record, const char *path, char buf[FIELD_TEXT])
+const char *print_session_state(const json_t *record, const char *path, char buf[FIELD_TEXT])
 {
 	(void)path;
 	(void)buf;

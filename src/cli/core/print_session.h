@@ -14,7 +14,7 @@
 	"destroying"
 /* "active", "paused", "hibernated" ... */
 const char *print_state(const json_t *session);
-extern field_fn field_state, field_key;
+extern field_fn print_session_state, print_session_key;
 enum tint print_state_tint(const json_t *session);
 /* "key (id)", or the id alone. Returns buf. */
 char *print_name(const json_t *session, char *buf, size_t size);

@@ -6,17 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/auto.h"
 #include "base/file_io.h"
+#include "cli/core/local_service.h"
 
 DEFINE_AUTO(FILE *, fclose);
 
-enum { DIRS = 2, FILE_SIZE = 64 << 10, KEY_SIZE = 4096 };
+enum { FILE_SIZE = 64 << 10, KEY_SIZE = 4096 };
 
 static struct {
 	const char *url, *key_file;
@@ -81,8 +80,7 @@ static int replace(char **field, const char *value, struct err *err)
 	return *field ? 0 : err_sys(err, ENOMEM, "configuration");
 }
 
-/* The first line of a file, trimmed. */
-static int read_key(int fd, const char *path, char **ret, struct err *err)
+int target_read_key(int fd, const char *path, char **ret, struct err *err)
 {
 	char buf[KEY_SIZE], *key;
 	ssize_t n = file_read_fd(fd, buf, sizeof(buf));
@@ -103,7 +101,7 @@ static int read_key_file(const char *path, char **ret, struct err *err)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
-	return fd < 0 ? err_sys(err, errno, "%s", path) : read_key(fd, path, ret, err);
+	return fd < 0 ? err_sys(err, errno, "%s", path) : target_read_key(fd, path, ret, err);
 }
 
 static int parse_line(char *line, struct target *w, bool *ret_has_key, struct err *err)
@@ -166,107 +164,6 @@ static int read_config(const char *path, struct target *ret, struct err *err)
 	return 0;
 }
 
-/* ---- the socket of this machine -------------------------------------------------------------- */
-
-/* Where the data directory of a daemon may be; only LODGE_DATA if that is set. */
-static int data_dirs(char ret[DIRS][TARGET_PATH])
-{
-	const char *data = getenv("LODGE_DATA"), *xdg = getenv("XDG_DATA_HOME"),
-		   *home = getenv("HOME");
-	int n = 0;
-
-	if (data && *data) {
-		snprintf(ret[n++], TARGET_PATH, "%s", data);
-		return n;
-	}
-	snprintf(ret[n++], TARGET_PATH, "/var/lib/lodge");
-	if (xdg && xdg[0] == '/')
-		snprintf(ret[n++], TARGET_PATH, "%s/lodge", xdg);
-	else if (home && home[0] == '/')
-		snprintf(ret[n++], TARGET_PATH, "%s/.local/share/lodge", home);
-	return n;
-}
-
-/* A directory that cannot be searched may contain one. */
-static bool has_socket(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 ? S_ISSOCK(st.st_mode) : errno == EACCES;
-}
-
-/* The socket of a daemon that was killed still exists. */
-static bool accepts(const char *path)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || strlen(path) >= sizeof(a.sun_path))
-		return false;
-	memcpy(a.sun_path, path, strlen(path));
-	return connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
-}
-
-static int fail_not_found(char at[DIRS][TARGET_PATH], int n, struct err *err)
-{
-	return err_set(err, ERR_UNAVAILABLE,
-		       "cannot find lodged (looked at LODGE_URL, `lodge login`, %.60s/lodge.sock"
-		       "%s%.60s%s). Is it running on another address? Set LODGE_URL.",
-		       at[0], n > 1 ? ", " : "", n > 1 ? at[1] : "", n > 1 ? "/lodge.sock" : "");
-}
-
-static int find_socket(char **ret, struct err *err)
-{
-	char at[DIRS][TARGET_PATH], path[DIRS][TARGET_PATH + 16];
-	int n = data_dirs(at), found = -1;
-
-	for (int i = 0; i < n; i++) {
-		snprintf(path[i], sizeof(path[i]), "%s/lodge.sock", at[i]);
-		if (!has_socket(path[i]))
-			continue;
-		if (found < 0 || (!accepts(path[found]) && accepts(path[i])))
-			found = i;
-	}
-	if (found < 0)
-		return fail_not_found(at, n, err);
-	if (asprintf(ret, "unix:%s", path[found]) < 0) {
-		*ret = NULL;
-		return err_sys(err, ENOMEM, "socket");
-	}
-	return 0;
-}
-
-/* lodged creates admin.key beside its socket. Both must have one owner: whoever can place a socket
- * and a link to another service's key must not receive that key. */
-static int read_admin_key(const char *url, char **ret, struct err *err)
-{
-	char path[TARGET_PATH + 16];
-	const char *socket = url + 5, *slash = strrchr(socket, '/');
-	int n = slash ? (int)(slash - socket) : 1;
-	auto_close int fd = -1;
-	struct stat key, its;
-
-	snprintf(path, sizeof(path), "%.*s/admin.key", n, slash ? socket : ".");
-	if (stat(socket, &its) < 0)
-		return 0; /* nothing listens there */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return 0;
-	if (fd < 0 && errno != ELOOP)
-		return err_sys(err, errno,
-			       "cannot read the API key (set LODGE_API_KEY or --key-file): %.100s",
-			       path);
-	if (fd < 0 || fstat(fd, &key) < 0 || !S_ISREG(key.st_mode) ||
-	    (key.st_uid != its.st_uid && key.st_uid != geteuid()))
-		return err_set(err, ERR_DENIED,
-			       "%.100s: ignored, because its owner is not the owner of the "
-			       "socket; use LODGE_API_KEY or --key-file",
-			       path);
-	if (read_key(fd, path, ret, err) == 0)
-		return 0;
-	return err_ctx(err, "cannot read the API key (set LODGE_API_KEY or --key-file)");
-}
-
 /* ---- finding --------------------------------------------------------------------------------- */
 
 /* A key in the file is sent only to the url in the file, or to the local socket if it has none. */
@@ -282,7 +179,7 @@ static int find_url(struct target *w, struct err *err)
 		return -1;
 	if (!chosen)
 		url = file.url;
-	if ((url ? replace(&w->url, url, err) : find_socket(&w->url, err)) < 0)
+	if ((url ? replace(&w->url, url, err) : local_service_find(&w->url, err)) < 0)
 		return -1;
 	if (file.key && (file.url ? !strcmp(file.url, w->url) : !chosen))
 		w->key = steal_ptr(&file.key);
@@ -297,9 +194,7 @@ static int find_key(struct target *w, struct err *err)
 		return read_key_file(given.key_file, &w->key, err);
 	if (env && *env)
 		return replace(&w->key, env, err);
-	if (w->key || strncmp(w->url, "unix:", 5) != 0)
-		return 0;
-	return read_admin_key(w->url, &w->key, err);
+	return w->key ? 0 : local_service_key(w, err);
 }
 
 int target_find(struct target *ret, struct err *err)
@@ -321,13 +216,18 @@ int target_client(struct client **ret, struct err *err)
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
+bool target_is_id(const char *arg)
+{
+	return strncmp(arg, "ses_", 4) == 0 || strncmp(arg, "sbx_", 4) == 0;
+}
+
 int target_ref(const char *arg, char ret[TARGET_REF], struct err *err)
 {
-	bool whole = strncmp(arg, "ses_", 4) == 0 || strncmp(arg, "key:", 4) == 0;
+	bool whole = target_is_id(arg) || strncmp(arg, "key:", 4) == 0;
 
 	if (!*arg || strcmp(arg, "key:") == 0)
 		err_set(err, ERR_INVALID,
-			"SESSION must not be empty: use a key, or an id (ses_...)");
+			"SESSION must not be empty: use a key, or an id (ses_..., sbx_...)");
 	else if (snprintf(ret, TARGET_REF, "%s%s", whole ? "" : "key:", arg) >= TARGET_REF)
 		err_set(err, ERR_INVALID, "SESSION is too long: a key has at most 255 bytes");
 	else

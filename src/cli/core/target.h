@@ -18,8 +18,11 @@ extern cli_option_fn target_set;
  * socket of this machine. */
 int target_client(struct client **ret, struct err *err);
 
-/* SESSION of a command line as a segment of a path: ses_... is an id, anything else a key; key:...
- * is always a key. Fails with sys TARGET_NO_REF, which is wrong usage, if it can be neither. */
+/* Whether SESSION is the id of a session (ses_...) or of a sandbox (sbx_...). */
+bool target_is_id(const char *arg);
+/* SESSION of a command line as a segment of a path: ses_... and sbx_... are ids, anything else a
+ * key; key:... is always a key. Fails with sys TARGET_NO_REF, which is wrong usage, if it can be
+ * neither. */
 enum { TARGET_REF = 1024, TARGET_NO_REF = EDESTADDRREQ };
 int target_ref(const char *arg, char ret[TARGET_REF], struct err *err);
 
@@ -30,6 +33,8 @@ struct target {
 };
 int target_find(struct target *ret, struct err *err);
 void target_fini(struct target *w);
+/* The first line of a file, trimmed. */
+int target_read_key(int fd, const char *path, char **ret, struct err *err);
 
 /* ${XDG_CONFIG_HOME:-~/.config}/lodge/config */
 enum { TARGET_PATH = 4096 };

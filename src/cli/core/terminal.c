@@ -9,7 +9,14 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { DEV_NULL_MAJOR = 1, DEV_NULL_MINOR = 3, ESC = 033 };
+enum {
+	DEV_NULL_MAJOR = 1,
+	DEV_NULL_MINOR = 3,
+	ESC = 033,
+	KEY_EOF = 0x04,
+	END_FIRST_MS = 100,
+	END_LAST_MS = 2000,
+};
 
 static struct termios saved;
 static int raw_fd = -1;
@@ -91,6 +98,23 @@ size_t terminal_strip_reports(char *bytes, size_t len)
 		i += n ? n : 1;
 	}
 	return out;
+}
+
+size_t terminal_end_keys(bool in_line, char ret[TERMINAL_END_KEYS])
+{
+	size_t n = 0;
+
+	if (in_line)
+		ret[n++] = '\n';
+	ret[n++] = KEY_EOF;
+	return n;
+}
+
+int terminal_end_pause(int last_ms)
+{
+	if (!last_ms)
+		return END_FIRST_MS;
+	return last_ms < END_LAST_MS ? 2 * last_ms : END_LAST_MS;
 }
 
 bool terminal_no_input(void)

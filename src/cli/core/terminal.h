@@ -15,6 +15,14 @@ void terminal_size(uint32_t *rows, uint32_t *cols);
 /* Removes what a terminal sends in reply to queries (position, type, colours) and keeps keys.
  * Returns the new length. */
 size_t terminal_strip_reports(char *bytes, size_t len);
+/* The end of a pipe, typed: ctrl-d means end of file only at the start of a line. Returns the
+ * number of keys. */
+enum { TERMINAL_END_KEYS = 2 };
+size_t terminal_end_keys(bool in_line, char ret[TERMINAL_END_KEYS]);
+/* Every reader of a pipe sees its end, but ctrl-d ends only one read, and is lost while a shell
+ * sets up its terminal. So it is sent again and again: milliseconds until then, after the last
+ * pause (0: none yet). */
+int terminal_end_pause(int last_ms);
 /* Standard input is /dev/null: there is nothing to send, not even its end. */
 bool terminal_no_input(void);
 

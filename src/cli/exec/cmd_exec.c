@@ -39,30 +39,50 @@ static int fill_body(struct exec_opts *o, json_t *body, struct err *err)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+static const char *program(const struct api_cmd *a)
+{
+	return a->argc > 1 ? a->argv[1] : NULL;
+}
+
+static bool is_of_program(const struct api_cmd *a, int status)
+{
+	return program(a) && (status == CLI_EXIT_NOT_FOUND || status == CLI_EXIT_NOT_EXECUTABLE);
+}
+
+/* A status of 126 or 127 without any output usually comes from a missing program. */
+static void explain_status(const struct api_cmd *a, const struct exec_job *j, int status)
+{
+	if (is_of_program(a, status) && !j->at[JOB_OUT] && !j->at[JOB_ERR])
+		fprintf(stderr, "lodge: %s: exit status %d (%s?)\n", program(a), status,
+			status == CLI_EXIT_NOT_FOUND ? "command not found" : "not executable");
+}
+
+/* A program that could not be executed has ended by now. */
+static int detached_status(const struct api_cmd *a, struct exec_job *j, struct err *err)
+{
+	auto_json json_t *record = NULL;
+	int status;
+
+	if (exec_job_get(j, &record, err) < 0)
+		return -1;
+	status = exec_job_status(record);
+	if (!is_of_program(a, status))
+		return 0;
+	explain_status(a, j, status);
+	return status;
+}
+
 static int run_detached(struct api_cmd *a, struct exec_job *j, json_t *body, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 
 	if (exec_job_start(j, body, &answer, err) < 0)
 		return -1;
-	if (a->json)
-		return api_cmd_write_json(answer, err);
-	api_cmd_print("%s", j->id);
-	return 0;
-}
-
-static const char *program(const struct api_cmd *a)
-{
-	return a->argc > 1 ? a->argv[1] : NULL;
-}
-
-/* A status of 126 or 127 without any output usually comes from a missing program. */
-static void explain_status(const struct api_cmd *a, const struct exec_job *j, int status)
-{
-	if (program(a) && !j->at[JOB_OUT] && !j->at[JOB_ERR] &&
-	    (status == CLI_EXIT_NOT_FOUND || status == CLI_EXIT_NOT_EXECUTABLE))
-		fprintf(stderr, "lodge: %s: exit status %d (%s?)\n", program(a), status,
-			status == CLI_EXIT_NOT_FOUND ? "command not found" : "not executable");
+	if (!a->json)
+		api_cmd_print("%s", j->id);
+	else if (api_cmd_write_json(answer, err) < 0)
+		return -1;
+	return strcmp(member_text(answer, "state"), "exited") ? 0 : detached_status(a, j, err);
 }
 
 static int run_attached(struct api_cmd *a, struct exec_job *j, json_t *body, struct err *err)
@@ -82,38 +102,20 @@ static int run_attached(struct api_cmd *a, struct exec_job *j, json_t *body, str
 	return status;
 }
 
-/* An error that begins with the name of the command means that it cannot be started. */
-static int failure_status(const struct api_cmd *a, const struct err *err)
-{
-	size_t n = program(a) ? strlen(program(a)) : 0;
-
-	if (!n || strncmp(err->msg, program(a), n) != 0 || err->msg[n] != ':' ||
-	    (err->code != ERR_INVALID && err->code != ERR_DENIED))
-		return CLI_EXIT_FAILED;
-	return strstr(err->msg + n, "not found") || strstr(err->msg + n, "No such file")
-		       ? CLI_EXIT_NOT_FOUND
-		       : CLI_EXIT_NOT_EXECUTABLE;
-}
-
 static int run(struct api_cmd *a, struct err *err)
 {
 	static struct exec_job j; /* threads use it until the process exits */
 	struct exec_opts *o = (struct exec_opts *)a;
 	auto_json json_t *body = json_object();
-	int status;
 
 	j.client = a->client;
 	if (target_ref(a->argv[0], j.ref, err) < 0 || fill_body(o, body, err) < 0)
 		return -1;
-	if (o->tty && !o->detach)
-		status = exec_job_start(&j, body, NULL, err) < 0 ? -1
-								 : tty_session_job(&j, true, err);
-	else
-		status =
-			o->detach ? run_detached(a, &j, body, err) : run_attached(a, &j, body, err);
-	if (status < 0)
-		a->failed = failure_status(a, err);
-	return status;
+	if (o->detach)
+		return run_detached(a, &j, body, err);
+	if (!o->tty)
+		return run_attached(a, &j, body, err);
+	return exec_job_start(&j, body, NULL, err) < 0 ? -1 : tty_session_job(&j, true, err);
 }
 
 static int set_env(void *at, const char *name, const char *value, struct err *err)
@@ -161,9 +163,9 @@ static const struct cli_option options[] = {
 	  "run a bash script", "command" },
 	{ "workdir", 'w', "DIR", CLI_TEXT, offsetof(struct exec_opts, workdir),
 	  "working directory in the sandbox", "cwd" },
-	{ "env", 0, "NAME=VALUE", CLI_SET, offsetof(struct exec_opts, env),
+	{ "env", 'e', "NAME=VALUE", CLI_SET, offsetof(struct exec_opts, env),
 	  "set a variable (repeatable)", .set = set_env },
-	{ "user", 0, "USER", CLI_TEXT, offsetof(struct exec_opts, user),
+	{ "user", 'u', "USER", CLI_TEXT, offsetof(struct exec_opts, user),
 	  "user in the sandbox: name, uid[:gid]", "user" },
 	{ "timeout", 0, "TIME", CLI_MS, offsetof(struct exec_opts, timeout),
 	  "kill it after TIME, as 30s (never)", "timeout_ms" },
@@ -184,7 +186,7 @@ const struct command cmd_exec = {
 		 "       lodge exec [OPTION...] SESSION -c SCRIPT",
 	.summary = "run a command in a session",
 	.about = "A hibernated session is resumed first. SESSION is a key (alice) or an id\n"
-		 "(ses_...).\n",
+		 "(ses_..., sbx_...).\n",
 	.options = options,
 	.more = "Ctrl-C interrupts the command. A second Ctrl-C detaches from it and leaves it\n"
 		"running.\n\n"
@@ -194,6 +196,7 @@ const struct command cmd_exec = {
 		"  tar c src | lodge exec build -- tar x\n\n"
 		"Exit status\n"
 		"  the command's own, or 128+N if signal N killed it\n"
+		"  2    wrong usage\n"
 		"  124  --timeout expired\n"
 		"  125  lodge failed\n"
 		"  126  COMMAND is not executable\n"
@@ -202,7 +205,6 @@ const struct command cmd_exec = {
 	.least = 1,
 	.most = -1,
 	.failed = CLI_EXIT_FAILED,
-	.misused = CLI_EXIT_FAILED,
 	.stops_at_operand = true,
 	.new_helps = true,
 	.check = check,

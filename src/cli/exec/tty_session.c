@@ -18,10 +18,7 @@ enum {
 	PIECE = 4096, /* a writable socket takes this much without blocking */
 	KEY_DETACH = 0x1d, /* ctrl-] */
 	KEY_INTERRUPT = 0x03,
-	KEY_EOF = 0x04,
 	RUNNING = -2, /* or an exit status, or -1 with err */
-	EOF_FIRST_MS = 100,
-	EOF_LAST_MS = 2000,
 	REPLAY_MS = 1000,
 };
 
@@ -202,8 +199,7 @@ static bool keep_typed(struct tty_session *s, const char *bytes, size_t len)
 	return false;
 }
 
-/* The end of a pipe becomes ctrl-d, which means end of file only at the start of a line. True:
- * detach. */
+/* True: detach. */
 static bool forward_input(struct tty_session *s)
 {
 	char buf[PIECE + 1];
@@ -213,13 +209,10 @@ static bool forward_input(struct tty_session *s)
 		return false;
 	if (n <= 0) {
 		s->eof = true;
-		s->eof_ms = EOF_FIRST_MS;
+		s->eof_ms = terminal_end_pause(0);
 		if (s->tty)
 			return true; /* the terminal is gone */
-		n = 0;
-		if (s->in_line)
-			buf[n++] = '\n';
-		buf[n++] = KEY_EOF;
+		n = (ssize_t)terminal_end_keys(s->in_line, buf);
 	} else if (s->tty && !s->no_keys && filter_keys(s, buf, &n)) {
 		return true;
 	}
@@ -271,16 +264,14 @@ static bool handle_signals(struct tty_session *s)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* Every reader of a pipe sees its end, but ctrl-d ends only one read, and is lost while a shell
- * sets up its terminal: send it again and again. */
 static void repeat_eof(struct tty_session *s)
 {
-	static const char key = KEY_EOF;
+	char keys[TERMINAL_END_KEYS];
 
 	if (!s->eof_ms)
 		return;
-	send_input(s, &key, 1);
-	s->eof_ms = s->eof_ms < EOF_LAST_MS ? 2 * s->eof_ms : EOF_LAST_MS;
+	send_input(s, keys, terminal_end_keys(false, keys));
+	s->eof_ms = terminal_end_pause(s->eof_ms);
 }
 
 /* Reads input only when it can be sent, so that sending never blocks, and a pipe only while

@@ -11,6 +11,7 @@
 #include "base/auto.h"
 #include "base/json.h"
 #include "cli/core/api_cmd.h"
+#include "cli/core/human.h"
 #include "cli/local/doctor.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/home_dir.h"
@@ -18,6 +19,7 @@
 #include "sandbox/keeper_spawn.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/guest_exec_sync.h"
+#include "sandbox/template/template_json.h"
 
 enum { PROBE_SECONDS = 10 };
 
@@ -26,7 +28,7 @@ struct doctor {
 	const char *home;
 	struct json_out out;
 	bool failed; /* something needed is missing */
-	bool unenforced; /* a limit does not work */
+	struct enforcement enforcement; /* not known if no sandbox could be tried */
 };
 
 /* ---- output ---------------------------------------------------------------------------------- */
@@ -110,28 +112,44 @@ static void check_program(struct doctor *d, const char *name)
 
 /* ---- a sandbox ------------------------------------------------------------------------------- */
 
+/* Of the file system below the home, where sandboxes on disk and the service keep their files. */
+static void report_disk(struct doctor *d, struct keeper_client *k)
+{
+	char free[HUMAN_TEXT], reserve[HUMAN_TEXT], text[160];
+	struct keeper_disk disk;
+	struct err err;
+
+	if (keeper_client_disk(k, 0, &disk, &err) < 0)
+		return;
+	snprintf(text, sizeof(text), "%s free, new sessions need %s%s",
+		 human_bytes(disk.free_bytes, free), human_bytes(disk.reserve_bytes, reserve),
+		 disk.failed ? "; the volume cannot be written to" : "");
+	report(d, "free disk space", !disk.failed && disk.free_bytes >= disk.reserve_bytes, false,
+	       text, "free space on the file system of the data directory");
+}
+
 static void report_features(struct doctor *d, struct keeper_client *k)
 {
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
 	struct sandbox_spec spec = sandbox_spec_default();
-	unsigned f = 0;
+	unsigned f;
 	struct err err;
 
 	/* the keeper probes its disk store when it is first used */
 	spec.store = KEEPER_STORE_DISK;
 	if (sandbox_new(k, &spec, &sb, &err) == 0)
 		sandbox_destroy(sb, &err);
-	if (keeper_client_features(k, &f, &err) < 0)
+	if (keeper_client_enforcement(k, &d->enforcement, &err) < 0)
 		return;
-	d->unenforced = !(f & KEEPER_HAS_CGROUP) || !(f & KEEPER_HAS_DISK_LIMIT);
+	f = d->enforcement.features;
 	report(d, "limits on memory, cpu, processes", f & KEEPER_HAS_CGROUP, false,
 	       f & KEEPER_HAS_CGROUP_V2 ? "cgroup version 2"
 	       : f & KEEPER_HAS_CGROUP	? "cgroup version 1"
 					: "not enforced",
 	       "see \"cgroup controllers\" above");
 	report(d, "limit on disk space", f & KEEPER_HAS_DISK_LIMIT, false,
-	       f & KEEPER_HAS_DISK_LIMIT ? "" : "only in memory (--store memory)",
-	       "see \"btrfs volume\" above");
+	       d->enforcement.disk_problem, "see \"btrfs volume\" above");
+	report_disk(d, k);
 }
 
 static int try_sandbox(struct doctor *d, char detail[DOCTOR_TEXT], struct err *err)
@@ -168,6 +186,21 @@ static void check_sandbox(struct doctor *d)
 	       "fix the checks marked MISSING above, then run lodge doctor again");
 }
 
+/* The last sentence. */
+static void conclude(const struct doctor *d)
+{
+	char text[ENFORCEMENT_TEXT];
+
+	if (d->failed)
+		puts("sandboxes do not work; fix the checks marked MISSING");
+	else if (*enforcement_describe(&d->enforcement, KEEPER_STORE_DISK,
+				       KEEPER_DEMAND_CGROUP | KEEPER_DEMAND_DISK, text))
+		printf("sandboxes work; NOT enforced: %s\n", text);
+	else
+		puts("sandboxes work; all limits are enforced, except the number of files on disk "
+		     "(inodes)");
+}
+
 static int run(struct api_cmd *a, struct err *err)
 {
 	struct doctor *d = (struct doctor *)a;
@@ -184,20 +217,20 @@ static int run(struct api_cmd *a, struct err *err)
 	check_sandbox(d);
 	json_out_end(&d->out);
 	json_out_bool(&d->out, "ok", !d->failed);
+	template_put_not_enforced(&d->out, LIMITS_NOT_ENFORCED, &d->enforcement, KEEPER_STORE_DISK,
+				  NULL);
 	json_out_end(&d->out);
 	text = json_out_take(&d->out, NULL);
 	if (a->json)
 		puts(text ? text : "{}");
 	else
-		puts(d->failed	     ? "sandboxes do not work; fix the checks marked MISSING"
-		     : d->unenforced ? "sandboxes work; limits marked missing are NOT enforced"
-				     : "sandboxes work; all limits are enforced");
+		conclude(d);
 	return d->failed ? CLI_EXIT_REFUSED : 0;
 }
 
 static const struct cli_option options[] = {
 	OPTION_JSON("print JSON"),
-	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct doctor, home), "data directory of lodge" },
+	OPTION_DATA(struct doctor, home),
 	{ NULL },
 };
 

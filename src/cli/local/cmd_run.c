@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/limit_options.h"
+#include "cli/core/quantity.h"
 #include "cli/local/local_run.h"
 #include "cli/core/terminal.h"
 #include "sandbox/home_dir.h"
@@ -54,7 +55,7 @@ static int set_timeout(void *at, const char *name, const char *value, struct err
 {
 	uint64_t ms;
 
-	if (units_parse_ms(name, value, &ms, err) < 0)
+	if (quantity_ms(name, value, &ms, err) < 0)
 		return -1;
 	if (ms > INT32_MAX)
 		return err_set(err, ERR_INVALID, "%s %.20s: must be at most 24 days", name, value);
@@ -83,14 +84,15 @@ static int set_store(void *at, const char *name, const char *value, struct err *
 	return 0;
 }
 
-/* Removes ":rw" or ":ro". */
+/* Removes ":rw" or ":ro"; without one of them *writable stays. */
 static void cut_mode(char *spec, bool *writable)
 {
 	char *colon = strrchr(spec, ':');
 
-	*writable = colon && !strcmp(colon, ":rw");
-	if (*writable || (colon && !strcmp(colon, ":ro")))
-		*colon = '\0';
+	if (!colon || (strcmp(colon, ":rw") != 0 && strcmp(colon, ":ro") != 0))
+		return;
+	*writable = colon[2] == 'w';
+	*colon = '\0';
 }
 
 /* Opens it with the permissions of the caller: the keeper, which may be root, gets only the fd. */
@@ -105,10 +107,10 @@ static int open_dir(const char *name, const char *host, struct dir_opt *d, struc
 	return 0;
 }
 
-static int add_dir(void *at, const char *name, const char *value, struct err *err)
+static int add_mount(struct dirs *dirs, bool writable, const char *name, const char *value,
+		     struct err *err)
 {
-	struct dirs *dirs = at;
-	struct dir_opt d = { .fd = -1 };
+	struct dir_opt d = { .fd = -1, .writable = writable };
 	auto_free char *spec = strdup(value);
 	char *path;
 	size_t n;
@@ -121,7 +123,7 @@ static int add_dir(void *at, const char *name, const char *value, struct err *er
 	cut_mode(spec, &d.writable);
 	path = strrchr(spec, ':');
 	if (!path || path == spec)
-		return err_set(err, ERR_INVALID, "%s %.100s: must be HOSTDIR:PATH[:rw]", name,
+		return err_set(err, ERR_INVALID, "%s %.100s: must be HOSTDIR:PATH[:ro|:rw]", name,
 			       value);
 	*path++ = '\0';
 	n = strlen(path);
@@ -136,6 +138,52 @@ static int add_dir(void *at, const char *name, const char *value, struct err *er
 	if (open_dir(name, spec, &d, err) < 0)
 		return -1;
 	dirs->items[dirs->count++] = d;
+	return 0;
+}
+
+static int add_dir(void *at, const char *name, const char *value, struct err *err)
+{
+	return add_mount(at, false, name, value, err);
+}
+
+/* As docker: writable by default, and a HOSTDIR without a slash would be a named volume. */
+static int add_volume(void *at, const char *name, const char *value, struct err *err)
+{
+	size_t n = strcspn(value, ":");
+
+	if (value[n] && value[0] != '.' && !memchr(value, '/', n))
+		return err_set(err, ERR_INVALID,
+			       "%s %.100s: there are no named volumes; for a directory write "
+			       "./%.100s",
+			       name, value, value);
+	return add_mount(at, true, name, value, err);
+}
+
+/* Options of docker run that have no meaning for a sandbox of one command. */
+static int refuse(void *at, const char *name, const char *value, struct err *err)
+{
+	bool named = strcmp(name, "--name") == 0, ports = strstr(name, "-p") != NULL;
+
+	(void)at;
+	if (ports)
+		return err_set(err, ERR_INVALID, "%s: sandboxes have no network", name);
+	if (named)
+		return err_set(err, ERR_INVALID,
+			       "%s: this sandbox is deleted at its end; for one that stays: lodge "
+			       "create %.60s, then lodge exec %.60s -- COMMAND",
+			       name, value, value);
+	return err_set(err, ERR_INVALID,
+		       "%s: lodge run waits for its command; in the background: lodge exec -d "
+		       "SESSION -- COMMAND",
+		       name);
+}
+
+static int accept_flag(void *at, const char *name, const char *value, struct err *err)
+{
+	(void)at;
+	(void)name;
+	(void)value;
+	(void)err;
 	return 0;
 }
 
@@ -180,26 +228,15 @@ static int fill_spec(const struct run_opts *o, struct sandbox_spec *spec,
 	return 0;
 }
 
-/* Warns about limits that were set but cannot be enforced. */
-static void warn_unenforced(const struct run_opts *o, const struct sandbox_spec *spec,
-			    struct keeper_client *k)
+/* Warns about limits that were set but cannot be enforced; --json lists the defaults too. */
+static void warn_unenforced(const struct run_opts *o, const struct local_run *r)
 {
-	unsigned features;
-	struct err ignored;
+	struct template set = { .limits_set = o->base.limits_set };
+	char text[ENFORCEMENT_TEXT];
 
-	if (spec->store == KEEPER_STORE_DISK && has_limit(o, "inodes"))
-		fprintf(stderr, "lodge: --inodes is not enforced on disk; --disk limits the number "
-				"of files too\n");
-	if (!o->base.limits_set || keeper_client_features(k, &features, &ignored) < 0)
-		return;
-	if (!(features & KEEPER_HAS_CGROUP) &&
-	    (has_limit(o, "memory_bytes") || has_limit(o, "cpu_milli") || has_limit(o, "pids")))
-		fprintf(stderr, "lodge: memory, CPU and process limits are NOT enforced on this "
-				"host (see lodge doctor)\n");
-	if (!(features & KEEPER_HAS_DISK_LIMIT) && spec->store == KEEPER_STORE_DISK &&
-	    has_limit(o, "disk_bytes"))
-		fprintf(stderr,
-			"lodge: the disk limit is NOT enforced on this host (see lodge doctor)\n");
+	template_demand_limits(&set);
+	if (*enforcement_describe(&r->enforcement, r->store, set.demand, text))
+		fprintf(stderr, "lodge: NOT enforced on this host: %s; see lodge doctor\n", text);
 }
 
 static int add_term(struct run_opts *o, struct err *err)
@@ -231,7 +268,7 @@ static int begin(struct run_opts *o, struct local_run *r, char **argv)
 	/* a numeric user is already the default user of the sandbox */
 	if (x.user && template_parse_user(x.user, &uid, &gid, &r->err) > 0)
 		x.user = NULL;
-	r->feed = (o->interactive || o->tty || !isatty(STDIN_FILENO)) && !terminal_no_input();
+	r->feed = o->tty || ((o->interactive || !isatty(STDIN_FILENO)) && !terminal_no_input());
 	r->collect = o->a.json;
 	r->tty = o->tty;
 	r->timeout_ms = o->timeout_ms;
@@ -257,6 +294,28 @@ static void find_cause(struct local_run *r)
 	r->disk_full = st.disk_full;
 }
 
+/* `docker run IMAGE` has an image where lodge run has a command. */
+static int fail_start(const struct run_opts *o, struct local_run *r, const char *command)
+{
+	int status = local_run_start_status(&r->err, command);
+	size_t n = strlen(r->err.msg);
+	struct template t;
+	struct err ignored;
+	char home[HOME_DIR_SIZE];
+
+	if (status == CLI_EXIT_NOT_FOUND && template_name_is_valid(command) &&
+	    home_dir_find(o->home, home, &ignored) == 0) {
+		if (template_load(home, command, &t, &ignored) == 0)
+			snprintf(r->err.msg + n, sizeof(r->err.msg) - n,
+				 " (to start from this template: --template %s)", command);
+		template_fini(&t);
+	} else if (status == CLI_EXIT_NOT_FOUND && strchr(command, ':')) {
+		snprintf(r->err.msg + n, sizeof(r->err.msg) - n,
+			 " (lodge run takes no image; see --template)");
+	}
+	return cli_option_fail(status, &r->err);
+}
+
 static int run_in(struct run_opts *o, struct local_run *r, char **argv)
 {
 	int n;
@@ -269,8 +328,7 @@ static int run_in(struct run_opts *o, struct local_run *r, char **argv)
 	terminal_restore();
 	if (n < 0 && guest_exec_state(r->x) == GUEST_EXEC_FAILED && !guest_exec_pid(r->x) &&
 	    r->err.code)
-		return cli_option_fail(
-			local_run_start_status(&r->err, o->script ? "bash" : argv[0]), &r->err);
+		return fail_start(o, r, o->script ? "bash" : argv[0]);
 	find_cause(r);
 	return local_run_report(r);
 }
@@ -298,6 +356,7 @@ static int run_with(struct run_opts *o, const char *home, char **argv)
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct sandbox_bind binds[KEEPER_BINDS_MAX];
 	struct local_run r = { 0 };
+	struct err ignored;
 	int status;
 
 	if (load_base(o, home, &r.err) < 0 || add_term(o, &r.err) < 0 ||
@@ -305,11 +364,12 @@ static int run_with(struct run_opts *o, const char *home, char **argv)
 	    fill_spec(o, &spec, binds, &r.err) < 0 || keeper_client_spawn(&how, &k, &r.err) < 0 ||
 	    sandbox_new(k, &spec, &sb, &r.err) < 0)
 		return cli_option_fail(CLI_EXIT_FAILED, &r.err);
-	warn_unenforced(o, &spec, k);
 	r.keeper = k;
 	r.sb = sb;
 	r.limits = spec.limits;
 	r.store = spec.store;
+	if (keeper_client_enforcement(k, &r.enforcement, &ignored) == 0)
+		warn_unenforced(o, &r);
 	status = run_in(o, &r, argv);
 	guest_exec_free(r.x);
 	return status;
@@ -372,12 +432,19 @@ static const struct cli_option options[] = {
 	  "template to start from (host)" },
 	{ "dir", 0, "HOSTDIR:PATH[:rw]", CLI_SET, offsetof(struct run_opts, dirs),
 	  "mount a directory, read-only unless :rw (repeatable)", .set = add_dir },
+	{ "volume", 'v', "HOSTDIR:PATH[:ro]", CLI_SET, offsetof(struct run_opts, dirs),
+	  "the same, but writable unless :ro (repeatable)", .set = add_volume },
 	{ "store", 0, "memory|disk", CLI_SET, offsetof(struct run_opts, store),
 	  "where its files are (memory, unless --disk is larger)", .set = set_store },
 	{ "hostname", 0, "NAME", CLI_SET, offsetof(struct run_opts, hostname),
 	  "host name in the sandbox (lodge)", .set = set_hostname },
 	{ "net", 0, "none", CLI_SET, 0, "network: none (default)", .set = set_net },
-	{ "home", 0, "DIR", CLI_TEXT, offsetof(struct run_opts, home), "data directory of lodge" },
+	{ "network", 0, "none", CLI_SET, 0, "the same", .set = set_net, .old = true },
+	{ "rm", 0, NULL, CLI_SET, 0, "always so", .set = accept_flag, .old = true },
+	{ "name", 0, "NAME", CLI_SET, 0, "", .set = refuse, .old = true },
+	{ "detach", 'd', NULL, CLI_SET, 0, "", .set = refuse, .old = true },
+	{ "publish", 'p', "PORTS", CLI_SET, 0, "", .set = refuse, .old = true },
+	OPTION_DATA(struct run_opts, home),
 	CLI_SECTION("Limits and environment"),
 	CLI_INCLUDE(template_options, offsetof(struct run_opts, over)),
 	CLI_INCLUDE(require_options, offsetof(struct run_opts, over)),
@@ -394,6 +461,7 @@ const struct command cmd_run = {
 	.options = options,
 	.more = "Exit status\n"
 		"  the command's own, or 128+N if signal N killed it\n"
+		"  2    wrong usage\n"
 		"  124  --timeout expired\n"
 		"  125  lodge failed\n"
 		"  126  COMMAND is not executable\n"
@@ -401,7 +469,6 @@ const struct command cmd_run = {
 	.size = sizeof(struct run_opts),
 	.most = -1,
 	.failed = CLI_EXIT_FAILED,
-	.misused = CLI_EXIT_FAILED,
 	.stops_at_operand = true,
 	.local = true,
 	.check = check,

@@ -26,6 +26,7 @@
 #include "sandbox/guest_exec_log.h"
 #include "sandbox/guest_exec_sync.h"
 #include "sandbox/keeper_client.h"
+#include "sandbox/template/template_json.h"
 
 enum {
 	CHUNK = 128 * 1024,
@@ -104,7 +105,9 @@ static ssize_t output_sink_write(struct output_sink *s, const void *data, size_t
 struct loop {
 	struct local_run *r;
 	int signals;
-	bool input_eof;
+	bool input_eof, in_line;
+	int64_t end_at; /* when the end of the input is typed again; INT64_MAX: never */
+	int end_ms; /* the pause before that */
 	struct output_sink sinks[NSTREAMS];
 	bool blocked[NSTREAMS];
 	uint64_t at[NSTREAMS], acked[NSTREAMS]; /* bytes written, and reported to lodge-init */
@@ -201,6 +204,20 @@ static bool reads_input(const struct loop *l)
 	       !guest_exec_stdin_is_busy(l->r->x) && !guest_exec_stdin_is_closed(l->r->x);
 }
 
+/* A terminal in the sandbox has no end of input, so that is typed, until the command ends. */
+static void type_end(struct loop *l)
+{
+	char keys[TERMINAL_END_KEYS];
+	struct err ignored;
+
+	if (!guest_exec_stdin_is_busy(l->r->x))
+		guest_exec_stdin(l->r->x, keys, terminal_end_keys(l->in_line, keys), false,
+				 &ignored);
+	l->in_line = false;
+	l->end_ms = terminal_end_pause(l->end_ms);
+	l->end_at = clock_mono_ms() + l->end_ms;
+}
+
 static void read_input(struct loop *l)
 {
 	ssize_t n = read(STDIN_FILENO, l->buf, AGENT_DATA_MAX);
@@ -209,7 +226,12 @@ static void read_input(struct loop *l)
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
 	l->input_eof = n <= 0;
-	guest_exec_stdin(l->r->x, l->buf, n > 0 ? (size_t)n : 0, n <= 0, &ignored);
+	if (n > 0)
+		l->in_line = l->buf[n - 1] != '\n';
+	if (n <= 0 && l->r->tty)
+		type_end(l);
+	else
+		guest_exec_stdin(l->r->x, l->buf, n > 0 ? (size_t)n : 0, n <= 0, &ignored);
 }
 
 static void resize(struct loop *l)
@@ -233,6 +255,8 @@ static void forward(struct loop *l, int signo)
 		return;
 	}
 	guest_exec_signal(l->r->x, signo, AGENT_TO_GROUP, &ignored);
+	if (signo == SIGTERM && l->r->tty) /* a shell on a terminal ends with that, not with TERM */
+		guest_exec_signal(l->r->x, SIGHUP, AGENT_TO_GROUP, &ignored);
 	if (signo == SIGTERM || signo == SIGHUP)
 		l->kill_at = clock_mono_ms() + GRACE_MS;
 	else if (signo == SIGINT)
@@ -284,10 +308,12 @@ static void fill_poll(struct loop *l, struct pollfd p[NFDS])
 static int time_left(const struct loop *l)
 {
 	int64_t next = l->kill_at && l->kill_at < l->deadline ? l->kill_at : l->deadline;
-	int64_t left = next - clock_mono_ms();
+	int64_t left;
 
+	next = l->end_at < next ? l->end_at : next;
 	if (next == INT64_MAX)
 		return -1;
+	left = next - clock_mono_ms();
 	return left <= 0 ? 0 : left > 60000 ? 60000 : (int)left;
 }
 
@@ -296,6 +322,8 @@ static bool check_times(struct loop *l)
 {
 	int64_t now = clock_mono_ms();
 
+	if (now >= l->end_at)
+		type_end(l);
 	if (l->kill_at && l->kill_at != INT64_MAX && now >= l->kill_at) {
 		l->kill_at = INT64_MAX;
 		give_up(l);
@@ -362,6 +390,7 @@ int local_run_loop(struct local_run *r)
 		return -1;
 	output_sink_init(&l->sinks[0], STDOUT_FILENO);
 	output_sink_init(&l->sinks[1], STDERR_FILENO);
+	l->end_at = INT64_MAX;
 	l->deadline = r->timeout_ms ? clock_mono_ms() + r->timeout_ms + LATE_MS : INT64_MAX;
 	n = run_to_end(l);
 	output_sink_fini(&l->sinks[0]);
@@ -481,6 +510,7 @@ static void put_hits(struct json_out *j, unsigned hits)
 
 static int report_json(const struct local_run *r)
 {
+	const struct template t = { .limits = r->limits, .limits_set = UINT32_MAX };
 	struct guest_exec_output o = { 0 };
 	struct json_out j;
 	auto_free char *text = NULL;
@@ -495,6 +525,7 @@ static int report_json(const struct local_run *r)
 	put_end(&j, r);
 	put_streams(&j, &o);
 	put_hits(&j, hits_of(r));
+	template_put_not_enforced(&j, LIMITS_NOT_ENFORCED, &r->enforcement, r->store, &t);
 	put_usage(&j, r);
 	json_out_end(&j);
 	guest_exec_output_fini(&o);

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/sandbox.h"
+#include "wire/enforcement.h"
 #include "wire/limits.h"
 
 struct keeper_client;
@@ -20,6 +21,7 @@ struct local_run {
 	struct guest_exec *x;
 	struct limits limits;
 	enum keeper_store store;
+	struct enforcement enforcement;
 	uint32_t timeout_ms;
 	bool feed; /* send stdin */
 	bool collect; /* --json: collect output instead of writing it */

@@ -4,15 +4,17 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/array.h"
 #include "cli/core/api_cmd.h"
 
 struct events {
 	struct api_cmd a;
-	const char *session, *since;
+	const char *session, *user, *kind, *since, *last;
 	bool follow, all;
 	uint64_t at; /* the last event that was printed */
-	json_t *keys; /* of sessions by their ids, "" for one without; NULL: not fetched yet */
+	uint64_t newest; /* print only so many, the newest; 0: all */
 	unsigned wait_ms;
 	bool connected; /* at least once */
 };
@@ -20,77 +22,96 @@ struct events {
 enum {
 	KIND = 16, /* columns: "snapshot_removed" */
 	SESSION = 24, /* an id; most keys are shorter */
-	KNOWN_MAX = 10000,
+	NEWEST_MAX = 1000, /* one page */
 	RETRY_MS = 500,
 	RETRY_MAX_MS = 10000,
 };
 
-/* ---- keys of sessions ------------------------------------------------------------------------ */
-
-/* Fetches all sessions at once. On failure, ids are printed. */
-static void fetch_keys(struct events *v)
-{
-	auto_json json_t *list = NULL;
-	struct err ignored;
-	json_t *s;
-	size_t i;
-
-	if (client_list(v->a.client, "/v1/sessions?limit=1000", "sessions", &list, &ignored) < 0)
-		return;
-	json_array_foreach (list, i, s) {
-		json_object_set_new(v->keys, member_text(s, "id"),
-				    json_string(member_text(s, "key")));
-	}
-}
-
-static void fetch_key(struct events *v, const char *id)
-{
-	auto_json json_t *answer = NULL;
-	struct err ignored;
-
-	if (json_object_size(v->keys) >= KNOWN_MAX)
-		json_object_clear(v->keys);
-	(void)api_cmd_call(&v->a, "GET", NULL, &answer, &ignored, "/v1/sessions/%s", id);
-	json_object_set_new(v->keys, id, json_string(member_text(answer, "session.key")));
-}
+/* ---- printing -------------------------------------------------------------------------------- */
 
 /* The key of its session, or the id if that has none; "-" for an event without a session. */
-static const char *session_name(struct events *v, const json_t *event)
+static const char *session_name(const json_t *event)
 {
-	const char *id = member_text(event, "session"), *key;
+	const char *key = member_text(event, "key"), *id = member_text(event, "session");
 
-	if (!*id)
-		return "-";
-	if (!v->keys) {
-		v->keys = json_object();
-		if (!v->session)
-			fetch_keys(v);
+	return *key ? key : *id ? id : "-";
+}
+
+/* What a limit event is about, or the sentence of its cause. */
+static const char *event_text(const json_t *e, char buf[FIELD_TEXT])
+{
+	const json_t *limits = member_get(e, "data.limits");
+	size_t n = 0, i;
+	json_t *name;
+
+	if (!json_array_size(limits))
+		return member_text(e, "cause.text");
+	json_array_foreach (limits, i, name) {
+		n += (size_t)snprintf(buf + n, FIELD_TEXT - n, "%s%.30s", i ? ", " : "",
+				      member_text(name, ""));
+		if (n >= FIELD_TEXT - 64)
+			break;
 	}
-	if ((v->follow || v->session) && !json_object_get(v->keys, id))
-		fetch_key(v, id);
-	key = member_text(json_object_get(v->keys, id), "");
-	return *key ? key : id;
+	snprintf(buf + n, FIELD_TEXT - n, " in %.30s", member_text(e, "exec"));
+	return buf;
+}
+
+/* Kinds of the API that people know by another word. */
+static const struct {
+	const char *kind, *shown;
+} words[] = {
+	{ "sleep", "hibernating" },
+	{ "sealed", "hibernated" },
+};
+
+static const char *shown_kind(const char *kind)
+{
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strcmp(words[i].kind, kind) == 0)
+			return words[i].shown;
+	return kind;
+}
+
+/* The list of --kind in the words of the API. Returns ret. */
+static const char *api_kinds(const char *list, char ret[API_PATH])
+{
+	size_t n = 0;
+
+	ret[0] = '\0';
+	while (*list && n < API_PATH - 64) {
+		size_t len = strcspn(list, ",");
+		char one[64];
+
+		snprintf(one, sizeof(one), "%.*s", (int)len, list);
+		for (size_t i = 0; i < ARRAY_LEN(words); i++)
+			if (strcmp(words[i].shown, one) == 0)
+				snprintf(one, sizeof(one), "%s", words[i].kind);
+		n += (size_t)snprintf(ret + n, API_PATH - n, "%s%s", n ? "," : "", one);
+		list += len + (list[len] == ',');
+	}
+	return ret;
 }
 
 /* A stream cannot wait for its longest line, so columns have fixed widths. */
-static void print_line(struct events *v, const json_t *e)
+static void print_line(const json_t *e)
 {
-	const char *text = member_text(e, "cause.text"), *actor = member_text(e, "cause.actor");
-	auto_free char *caller = human_clean_dup(session_name(v, e));
+	char buf[FIELD_TEXT];
+	const char *text = event_text(e, buf), *actor = member_text(e, "actor");
+	auto_free char *caller = human_clean_dup(session_name(e));
 	size_t width = caller ? human_width(caller) : 0;
 	char when[HUMAN_TEXT];
 
 	api_cmd_print("%s  %-6" PRId64 "  %-*s  %s%*s%s%s%s%s",
 		      human_when(member_number(e, "at"), when), member_number(e, "id"), KIND,
-		      member_text(e, "kind"), caller ? caller : "",
+		      shown_kind(member_text(e, "kind")), caller ? caller : "",
 		      (*text || *actor) && width < SESSION ? (int)(SESSION - width) : 0, "",
 		      *text ? "  " : "", text, *actor ? "  by " : "", actor);
 }
 
-static int print_event(struct events *v, const json_t *e, struct err *err)
+static int print_event(const struct events *v, const json_t *e, struct err *err)
 {
 	if (!v->a.json)
-		print_line(v, e);
+		print_line(e);
 	else if (api_cmd_write_line(e, err) < 0)
 		return -1;
 	return fflush(stdout) == 0 ? 0 : err_sys(err, errno, "standard output");
@@ -98,11 +119,14 @@ static int print_event(struct events *v, const json_t *e, struct err *err)
 
 static int make_path(const struct events *v, char path[API_PATH], struct err *err)
 {
-	char ref[TARGET_REF];
+	char ref[TARGET_REF], kinds[API_PATH];
 
-	snprintf(path, API_PATH, "/v1/events?limit=1000&since=%" PRIu64, v->at);
-	if (v->session && (target_ref(v->session, ref, err) < 0 ||
-			   api_cmd_query(path, API_PATH, "session", ref, err) < 0))
+	snprintf(path, API_PATH, "/v1/events?limit=%" PRIu64 "&since=%" PRIu64 "%s",
+		 v->newest ? v->newest : 1000, v->at, v->newest ? "&order=desc" : "");
+	if ((v->session && (target_ref(v->session, ref, err) < 0 ||
+			    api_cmd_query(path, API_PATH, "session", ref, err) < 0)) ||
+	    (v->user && api_cmd_query(path, API_PATH, "user", v->user, err) < 0) ||
+	    (v->kind && api_cmd_query(path, API_PATH, "kind", api_kinds(v->kind, kinds), err) < 0))
 		return -1;
 	return v->all ? api_cmd_query(path, API_PATH, "all", "1", err) : 0;
 }
@@ -129,6 +153,28 @@ static int replay(struct events *v, struct err *err)
 			return 0;
 		v->at = (uint64_t)next;
 	}
+}
+
+/* The newest events, printed in order. */
+static int print_newest(struct events *v, struct err *err)
+{
+	auto_json json_t *page = NULL;
+	const json_t *events;
+	char path[API_PATH];
+
+	if (make_path(v, path, err) < 0 ||
+	    client_call(v->a.client, "GET", path, NULL, &page, err) < 0)
+		return -1;
+	events = json_object_get(page, "events");
+	for (size_t i = json_array_size(events); i-- > 0;) {
+		const json_t *e = json_array_get(events, i);
+
+		if (print_event(v, e, err) < 0)
+			return -1;
+		v->at = (uint64_t)member_number(e, "id");
+	}
+	v->newest = 0;
+	return 0;
 }
 
 /* ---- following ------------------------------------------------------------------------------- */
@@ -177,24 +223,30 @@ static int run(struct api_cmd *a, struct err *err)
 {
 	struct events *v = (struct events *)a;
 
-	if (api_cmd_count_of(a, "--since", v->since, 0, INT64_MAX, &v->at, err) < 0)
+	if (api_cmd_count_of(a, "--since", v->since, 0, INT64_MAX, &v->at, err) < 0 ||
+	    api_cmd_count_of(a, "--last", v->last, 1, NEWEST_MAX, &v->newest, err) < 0)
+		return -1;
+	if (v->newest && print_newest(v, err) < 0)
 		return -1;
 	if (v->follow)
 		return follow(v, err);
+	if (v->last)
+		return 0;
 	api_cmd_be_prompt(a);
 	return replay(v, err);
-}
-
-static void fini(struct api_cmd *a)
-{
-	json_decref(((struct events *)a)->keys);
 }
 
 static const struct cli_option options[] = {
 	{ "follow", 'f', NULL, CLI_FLAG, offsetof(struct events, follow),
 	  "keep printing new events; reconnects by itself" },
-	{ "session", 's', "SESSION", CLI_TEXT, offsetof(struct events, session),
-	  "only of this session" },
+	{ "session", 0, "SESSION", CLI_TEXT, offsetof(struct events, session),
+	  "only of this session", .old_letter = 's' },
+	{ "user", 0, "USER", CLI_TEXT, offsetof(struct events, user),
+	  "only of sessions of this user" },
+	{ "kind", 0, "KINDS", CLI_TEXT, offsetof(struct events, kind),
+	  "only of these kinds, as create,destroy" },
+	{ "last", 0, "N", CLI_TEXT, offsetof(struct events, last),
+	  "start with the newest N events (up to 1000)", .old_letter = 'n' },
 	{ "since", 0, "ID", CLI_TEXT, offsetof(struct events, since),
 	  "only after this event (all that are kept)" },
 	{ "all", 0, NULL, CLI_FLAG, offsetof(struct events, all),
@@ -205,11 +257,10 @@ static const struct cli_option options[] = {
 
 const struct command cmd_events = {
 	.name = "events",
-	.usage = "[-f] [--session SESSION] [--since ID]",
+	.usage = "[-f] [--last N] [--session SESSION] [--since ID]",
 	.summary = "list or follow events",
 	.options = options,
 	.more = "--json prints one object per line.\n",
 	.size = sizeof(struct events),
 	.run = run,
-	.fini = fini,
 };

@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge new, rm, pause, unpause, hibernate, resume, extend. */
+/* lodge create, set, rm, pause, unpause, hibernate, resume, extend. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/core/api_cmd.h"
+#include "cli/core/ignored_options.h"
 #include "cli/core/print_session.h"
+#include "cli/core/unenforced.h"
 
 /* ---- new ------------------------------------------------------------------------------------- */
 
+struct session_times {
+	const char *idle, *lifetime, *max_lifetime, *delete_after;
+};
+
 struct new_opts {
 	struct api_cmd a;
-	const char *key, *user, *project, *template, *snapshot, *policy, *idle, *lifetime;
+	const char *key, *user, *project, *template, *snapshot, *policy;
+	struct session_times times;
 	struct session_limits limits;
 };
 
-enum { IGNORED = 256 };
-
-static int note_ignored(const struct cli_option *o, void *at, void *arg)
-{
-	char *names = arg;
-	size_t n = strlen(names);
-
-	if (o->field && strcmp(o->name, "key") != 0 && cli_option_text(o, at))
-		snprintf(names + n, IGNORED - n, "%s--%s", n ? ", " : "", o->name);
-	return 0;
-}
-
-/* A session that exists does not change: warns that options had no effect. */
-static void warn_ignored(struct api_cmd *a, const json_t *answer)
-{
-	char names[IGNORED] = "";
-	auto_free char *name = NULL;
-
-	cli_option_each(a->cmd->options, a, note_ignored, names);
-	if (!*names || member_is(answer, "outcome", "created"))
-		return;
-	name = human_clean_dup(print_key(json_object_get(answer, "session")));
-	fprintf(stderr, "lodge: %s already exists; ignored %s\n", name ? name : "session", names);
-}
+static const struct cli_option time_options[] = {
+	{ "idle", 0, "TIME", CLI_MS, offsetof(struct session_times, idle),
+	  "hibernate after TIME unused (30m)", "idle_timeout_ms" },
+	{ "lifetime", 0, "TIME", CLI_MS, offsetof(struct session_times, lifetime),
+	  "end a sandbox after TIME unless extended (5h)", "lifetime_ms" },
+	{ "max-lifetime", 0, "TIME", CLI_MS, offsetof(struct session_times, max_lifetime),
+	  "extend a sandbox at most to TIME (5h)", "max_lifetime_ms" },
+	{ "delete-after", 0, "TIME", CLI_MS, offsetof(struct session_times, delete_after),
+	  "delete after TIME hibernated; 0: never (never)", "delete_after_ms" },
+	{ NULL },
+};
 
 static void print_new(struct api_cmd *a, const json_t *answer)
 {
+	char names[FIELD_TEXT];
+
 	(void)a;
+	if (*unenforced_names(member_get(answer, "session.limits_not_enforced"), names))
+		fprintf(stderr, "lodge: not enforced on this host: %s (see lodge inspect)\n",
+			names);
 	if (member_true(answer, "state_lost"))
-		fprintf(stderr, "lodge: files of an earlier sandbox were lost (see lodge show)\n");
+		fprintf(stderr,
+			"lodge: files of an earlier sandbox were lost (see lodge inspect)\n");
 	api_cmd_print("%s", member_text(answer, "session.id"));
 }
 
@@ -65,7 +65,7 @@ static int run_new(struct api_cmd *a, struct err *err)
 	if (api_cmd_fill(a, body, err) < 0 ||
 	    client_call(a->client, "POST", "/v1/sessions", body, &answer, err) < 0)
 		return -1;
-	warn_ignored(a, answer);
+	ignored_options_warn(a, print_key(json_object_get(answer, "session")), answer);
 	return api_cmd_write(a, answer, print_new, err);
 }
 
@@ -73,10 +73,10 @@ static const struct cli_option new_options[] = {
 	CLI_SECTION("Identity"),
 	{ "key", 'k', "KEY", CLI_TEXT, offsetof(struct new_opts, key),
 	  "your name for it, such as alice; same as KEY", "key" },
-	{ "user", 'u', "USER", CLI_TEXT, offsetof(struct new_opts, user), "user it belongs to",
-	  "user" },
-	{ "project", 'p', "PROJECT", CLI_TEXT, offsetof(struct new_opts, project),
-	  "project name to record with it", "project" },
+	{ "user", 0, "USER", CLI_TEXT, offsetof(struct new_opts, user), "user it belongs to",
+	  "user", .old_letter = 'u' },
+	{ "project", 0, "PROJECT", CLI_TEXT, offsetof(struct new_opts, project),
+	  "project name to record with it", "project", .old_letter = 'p' },
 	CLI_SECTION("Contents"),
 	{ "template", 0, "NAME", CLI_TEXT, offsetof(struct new_opts, template),
 	  "template to start from (host)", "template" },
@@ -85,10 +85,7 @@ static const struct cli_option new_options[] = {
 	{ "policy", 0, "NAME", CLI_TEXT, offsetof(struct new_opts, policy), "policy to apply",
 	  "policy" },
 	CLI_SECTION("Timeouts"),
-	{ "idle", 0, "TIME", CLI_MS, offsetof(struct new_opts, idle),
-	  "hibernate after TIME unused (30m)", "idle_timeout_ms" },
-	{ "lifetime", 0, "TIME", CLI_MS, offsetof(struct new_opts, lifetime),
-	  "maximum sandbox lifetime (5h)", "max_lifetime_ms" },
+	CLI_INCLUDE(time_options, offsetof(struct new_opts, times)),
 	CLI_SECTION("Limits"),
 	CLI_INCLUDE(session_limit_options, offsetof(struct new_opts, limits)),
 	CLI_SECTION("Output"),
@@ -96,22 +93,82 @@ static const struct cli_option new_options[] = {
 	{ NULL },
 };
 
-const struct command cmd_new = {
-	.name = "new",
+const struct command cmd_create = {
+	.name = "create",
 	.usage = "[OPTION...] [KEY]",
 	.summary = "create a session, or find it by its key",
-	.about = "Prints its id. A session with this KEY that exists stays unchanged; lodge warns\n"
-		 "if you pass other options.\n",
+	.about = "Prints its id. A session with this KEY that exists stays unchanged; lodge names\n"
+		 "the options that were ignored (see lodge set).\n",
 	.options = new_options,
 	.more = "Templates, policies and the service can set other defaults.\n\n"
 		"Examples\n"
-		"  lodge new alice\n"
-		"  lodge new build --memory 2G --idle 2h\n"
-		"  lodge new --template python --json\n",
+		"  lodge create alice\n"
+		"  lodge create build --memory 2G --idle 2h\n"
+		"  lodge create --template python --json\n",
 	.size = sizeof(struct new_opts),
 	.most = 1,
 	.check = check_new,
 	.run = run_new,
+};
+
+/* ---- set ------------------------------------------------------------------------------------- */
+
+struct set_opts {
+	struct api_cmd a;
+	struct session_times times;
+	struct session_limits limits;
+};
+
+static int check_set(struct api_cmd *a, struct err *err)
+{
+	auto_json json_t *body = json_object();
+
+	if (api_cmd_fill(a, body, err) < 0)
+		return -1;
+	return json_object_size(body) ? 0 : api_cmd_misuse(a, err, "set: name what to change");
+}
+
+static void print_set(struct api_cmd *a, const json_t *answer)
+{
+	const json_t *s = json_object_get(answer, "session");
+	char name[FIELD_TEXT], span[FIELD_TEXT];
+
+	(void)a;
+	print_name(s, name, sizeof(name));
+	api_cmd_print("%s: changed", name);
+	if (json_array_size(json_object_get(answer, "adjusted")))
+		api_cmd_note("lodge: %s: --lifetime is %s now, because of --max-lifetime", name,
+			     field_span(s, "lifetime_ms", span));
+}
+
+static const struct cli_option set_options[] = {
+	CLI_SECTION("Timeouts"),
+	CLI_INCLUDE(time_options, offsetof(struct set_opts, times)),
+	CLI_SECTION("Limits"),
+	CLI_INCLUDE(session_limit_options, offsetof(struct set_opts, limits)),
+	CLI_SECTION("Output"),
+	API_OPTIONS,
+	{ NULL },
+};
+
+const struct command cmd_set = {
+	.name = "set",
+	.usage = "OPTION... SESSION...",
+	.summary = "change timeouts and limits of sessions",
+	.about = "Changes only what is given. It applies at once, also to running commands. The\n"
+		 "defaults in parentheses are those of a new session.\n",
+	.options = set_options,
+	.more = "Examples\n"
+		"  lodge set alice --idle 2h --memory 2G\n"
+		"  lodge set --delete-after 30d $(lodge ls -q --state hibernated)\n",
+	.size = sizeof(struct set_opts),
+	.least = 1,
+	.most = -1,
+	.check = check_set,
+	.method = "PATCH",
+	.path = "/v1/sessions/%s",
+	.sessions = true,
+	.print = print_set,
 };
 
 /* ---- rm -------------------------------------------------------------------------------------- */
@@ -161,7 +218,7 @@ const struct command cmd_rm = {
 	.print = print_removed,
 };
 
-/* ---- pause, unpause, hibernate, resume ------------------------------------------------------- */
+/* ---- stop, start, pause, unpause ------------------------------------------------------------- */
 
 static void print_now(struct api_cmd *a, const json_t *answer)
 {
@@ -173,19 +230,19 @@ static void print_now(struct api_cmd *a, const json_t *answer)
 }
 
 /* clang-format off */
-#define TRANSITION(verb, text)                                                                     \
+#define TRANSITION(verb, route, text)                                                              \
 	const struct command cmd_##verb = {                                                        \
 		.name = #verb, .usage = "SESSION...", .summary = text,                             \
 		.options = api_options, .least = 1, .most = -1,                                  \
-		.method = "POST", .path = "/v1/sessions/%s/" #verb, .sessions = true,              \
+		.method = "POST", .path = "/v1/sessions/%s/" #route, .sessions = true,              \
 		.print = print_now,                                                                \
 	}
 /* clang-format on */
 
-TRANSITION(pause, "freeze the processes of sessions");
-TRANSITION(unpause, "let paused processes continue");
-TRANSITION(hibernate, "stop the processes of sessions, keep their files");
-TRANSITION(resume, "wake hibernated sessions");
+TRANSITION(stop, hibernate, "end the processes of sessions, keep their files");
+TRANSITION(start, resume, "start stopped sessions, with their files");
+TRANSITION(pause, pause, "freeze the processes of sessions");
+TRANSITION(unpause, unpause, "let paused processes continue");
 
 /* ---- extend ---------------------------------------------------------------------------------- */
 
@@ -194,37 +251,33 @@ struct extend_opts {
 	const char *by;
 };
 
-static int extend_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
+/* "extended by 20m", "extended by 12m, to its maximum lifetime", "at its maximum lifetime" */
+static const char *format_extension(const json_t *answer, char buf[FIELD_TEXT])
 {
-	static const char *const at[] = { "session.hibernate_at", "session.expires_at" };
-	auto_json json_t *body = json_object(), *before = NULL;
+	bool most = member_true(answer, "at_maximum");
+	char span[FIELD_TEXT];
 
-	if (api_cmd_fill(a, body, err) < 0 ||
-	    api_cmd_call(a, "GET", NULL, &before, err, "/v1/sessions/%s", ref) < 0 ||
-	    api_cmd_call(a, "POST", body, ret, err, "/v1/sessions/%s/extend", ref) < 0)
-		return -1;
-	if (!a->json && member_number(before, at[0]) == member_number(*ret, at[0]) &&
-	    member_number(before, at[1]) == member_number(*ret, at[1]))
-		json_object_set_new(*ret, "same", json_true());
-	return 0;
+	if (member_number(answer, "extended_by_ms") > 0)
+		snprintf(buf, FIELD_TEXT, "extended by %s%s",
+			 field_span(answer, "extended_by_ms", span),
+			 most ? ", to its maximum lifetime" : "");
+	else
+		snprintf(buf, FIELD_TEXT, "not extended%s",
+			 most ? ": at its maximum lifetime" : "");
+	return buf;
 }
 
 static void print_extended(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *s = json_object_get(answer, "session");
-	char name[FIELD_TEXT], idle[64], ends[64];
+	char name[FIELD_TEXT], how[FIELD_TEXT], idle[64], ends[64];
 
 	(void)a;
 	print_when(member_number(s, "hibernate_at"), idle, sizeof(idle));
 	print_when(member_number(s, "expires_at"), ends, sizeof(ends));
-	api_cmd_print("%s: %sidle until %s, at most until %s", print_name(s, name, sizeof(name)),
-		      member_true(answer, "same") ? "unchanged (at its maximum): " : "",
-		      *idle ? idle : "-", *ends ? ends : "-");
-}
-
-static int run_extend(struct api_cmd *a, struct err *err)
-{
-	return api_cmd_each(a, extend_one, print_extended, err);
+	api_cmd_print("%s: ends %s, %s; hibernates %s unless used",
+		      print_name(s, name, sizeof(name)), *ends ? ends : "-",
+		      format_extension(answer, how), *idle ? idle : "-");
 }
 
 static const struct cli_option extend_options[] = {
@@ -243,5 +296,8 @@ const struct command cmd_extend = {
 	.least = 1,
 	.most = -1,
 	.prompt = true,
-	.run = run_extend,
+	.method = "POST",
+	.path = "/v1/sessions/%s/extend",
+	.sessions = true,
+	.print = print_extended,
 };

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/print_session.h"
+#include "cli/core/unenforced.h"
 
 /* ---- ls -------------------------------------------------------------------------------------- */
 
@@ -15,28 +16,25 @@ struct ls_opts {
 	bool keys;
 };
 
+/* Only of a running sandbox. */
+static const char *format_memory(const json_t *s, const char *path, char buf[FIELD_TEXT])
+{
+	const json_t *usage = json_object_get(s, path);
+
+	return json_is_integer(json_object_get(usage, "at")) ? field_bytes(usage, "memory", buf)
+							     : "";
+}
+
 static const struct field ls_fields[] = {
-	{ "SESSION", TABLE_SHRINK, "id", field_key },
+	{ "SESSION", TABLE_SHRINK, "id", print_session_key },
 	{ "USER", TABLE_SHRINK, "user" },
-	{ "STATE", 0, "state", field_state, print_state_tint },
+	{ "STATE", 0, "state", print_session_state, print_state_tint },
 	{ "AGE", TABLE_RIGHT, "created_at", field_age },
-	{ "IDLE", TABLE_RIGHT, "last_activity_at", field_age },
-	{ "MEMORY", TABLE_RIGHT, "stats.memory_bytes", field_bytes },
+	{ "IDLE", TABLE_RIGHT, "active_at", field_age },
+	{ "MEMORY", TABLE_RIGHT, "usage", format_memory },
 	{ "PROJECT", TABLE_SHRINK, "project" },
 	{ NULL },
 };
-
-/* Adds what it uses now, unless it has no sandbox, or that just ended. */
-static void add_stats(struct api_cmd *a, json_t *s)
-{
-	auto_json json_t *stats = NULL;
-	struct err ignored;
-
-	if (member_is(s, "runtime", "live") &&
-	    api_cmd_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats",
-			 member_text(s, "id")) == 0)
-		json_object_set(s, "stats", json_object_get(stats, "stats"));
-}
 
 /* A shell expands the words of a completion, and anyone can choose a key: only plain ones. */
 static bool is_plain(const char *key)
@@ -44,8 +42,7 @@ static bool is_plain(const char *key)
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789._@+-";
 
-	return *key && *key != '-' && strncmp(key, "ses_", 4) != 0 &&
-	       key[strspn(key, plain)] == '\0';
+	return *key && *key != '-' && !target_is_id(key) && key[strspn(key, plain)] == '\0';
 }
 
 static void print_list(struct api_cmd *a, const json_t *answer)
@@ -58,8 +55,6 @@ static void print_list(struct api_cmd *a, const json_t *answer)
 	json_array_foreach (sessions, i, s) {
 		if (a->quiet || o->keys)
 			puts(member_text(s, "id"));
-		else
-			add_stats(a, s);
 		if (o->keys && is_plain(member_text(s, "key")))
 			puts(member_text(s, "key"));
 	}
@@ -69,7 +64,7 @@ static void print_list(struct api_cmd *a, const json_t *answer)
 	if (i == 0)
 		api_cmd_hint(o->user || o->state || o->project
 				     ? "no session matches (see lodge ls without options)"
-				     : "no sessions (create one: lodge new)");
+				     : "no sessions (create one: lodge create)");
 }
 
 static int explain_state(struct api_cmd *a, struct err *err)
@@ -94,9 +89,12 @@ static int run_ls(struct api_cmd *a, struct err *err)
 {
 	const struct ls_opts *o = (struct ls_opts *)a;
 	auto_json json_t *answer = NULL;
-	char path[API_PATH] = "/v1/sessions?limit=1000";
+	/* the table needs one request; JSON has the records as the API returns them */
+	bool rows = !a->json && !a->quiet && !o->keys;
+	char path[API_PATH];
 	bool paused = o->state && strcmp(o->state, "paused") == 0;
 
+	snprintf(path, sizeof(path), "/v1/sessions?limit=%s", rows ? "5000&view=row" : "1000");
 	if (api_cmd_query(path, sizeof(path), "user", o->user, err) < 0 ||
 	    api_cmd_query(path, sizeof(path), "state", paused ? "active" : o->state, err) < 0 ||
 	    api_cmd_query(path, sizeof(path), "project", o->project, err) < 0)
@@ -109,12 +107,12 @@ static int run_ls(struct api_cmd *a, struct err *err)
 }
 
 static const struct cli_option ls_options[] = {
-	{ "user", 'u', "USER", CLI_TEXT, offsetof(struct ls_opts, user), "only of this user",
-	  "user" },
-	{ "state", 's', "STATE", CLI_TEXT, offsetof(struct ls_opts, state),
-	  "only in this state, as active, paused, hibernated" },
-	{ "project", 'p', "PROJECT", CLI_TEXT, offsetof(struct ls_opts, project),
-	  "only of this project", "project" },
+	{ "user", 0, "USER", CLI_TEXT, offsetof(struct ls_opts, user), "only of this user", "user",
+	  .old_letter = 'u' },
+	{ "state", 0, "STATE", CLI_TEXT, offsetof(struct ls_opts, state),
+	  "only in this state, as active, paused, hibernated", .old_letter = 's' },
+	{ "project", 0, "PROJECT", CLI_TEXT, offsetof(struct ls_opts, project),
+	  "only of this project", "project", .old_letter = 'p' },
 	OPTION_QUIET("print only ids"),
 	{ "keys", 0, NULL, CLI_FLAG, offsetof(struct ls_opts, keys),
 	  "print only ids and plain keys, for completions" },
@@ -157,11 +155,15 @@ static int gather(struct api_cmd *a, const char *ref, json_t **ret, struct err *
 	return 0;
 }
 
-/* "hibernates in 12m, after 30m without use" */
+/* "hibernates in 12m, after 30m without use"; "hibernates in 4h, when its sandbox is 5h old (10s
+ * earlier unless a command runs)" */
 static const char *format_end(const json_t *s, const char *path, char buf[FIELD_TEXT])
 {
 	bool idle = strcmp(path, "idle_timeout_ms") == 0;
 	int64_t at = member_number(s, idle ? "hibernate_at" : "expires_at");
+	/* an extension made it older than its lifetime says */
+	int64_t after =
+		idle || at < 0 ? member_number(s, path) : at - member_number(s, "started_at");
 	char in[HUMAN_TEXT] = "", span[HUMAN_TEXT];
 
 	if (at >= 0)
@@ -170,22 +172,59 @@ static const char *format_end(const json_t *s, const char *path, char buf[FIELD_
 		 member_is(s, idle ? "on_idle" : "on_expire", "destroy") ? "is deleted"
 									 : "hibernates",
 		 *in ? " in " : "", in, *in ? "," : "", idle ? "after" : "when its sandbox is",
-		 human_span(member_number(s, path), span), idle ? "without use" : "old");
+		 human_span(after, span),
+		 idle ? "without use" : "old (10s earlier unless a command runs)");
+	return buf;
+}
+
+/* The same, "; can be extended to 12h" */
+static const char *format_old(const json_t *s, const char *path, char buf[FIELD_TEXT])
+{
+	char end[FIELD_TEXT], most[HUMAN_TEXT];
+	int64_t max = member_number(s, "max_lifetime_ms");
+
+	format_end(s, path, end);
+	if (max > member_number(s, path) &&
+	    member_number(s, "started_at") + max > member_number(s, "expires_at"))
+		snprintf(buf, FIELD_TEXT, "%.900s; can be extended to %s", end,
+			 human_span(max, most));
+	else
+		snprintf(buf, FIELD_TEXT, "%s", end);
+	return buf;
+}
+
+/* "is deleted in 6d, after 30d hibernated" */
+static const char *format_retention(const json_t *s, const char *path, char buf[FIELD_TEXT])
+{
+	int64_t at = member_number(s, "delete_at"), after = member_number(s, path);
+	char in[HUMAN_TEXT] = "", span[HUMAN_TEXT];
+
+	if (after <= 0)
+		return "";
+	if (at >= 0)
+		human_span(at - clock_wall_ms(), in);
+	snprintf(buf, FIELD_TEXT, "is deleted%s%s%s after %s hibernated", *in ? " in " : "", in,
+		 *in ? "," : "", human_span(after, span));
 	return buf;
 }
 
 static const char *format_limits(const json_t *s, const char *path, char buf[FIELD_TEXT])
 {
 	const json_t *limits = json_object_get(s, path);
+	const json_t *not = json_object_get(s, "limits_not_enforced");
 	char memory[HUMAN_TEXT], disk[HUMAN_TEXT], count[HUMAN_TEXT];
 	double cpus = json_number_value(json_object_get(limits, "cpus"));
-	int n = snprintf(buf, FIELD_TEXT, "memory %s, disk %s, %s",
+	int n = snprintf(buf, FIELD_TEXT, "memory %s%s, disk %s%s, %s%s",
 			 human_bytes((uint64_t)member_number(limits, "memory_bytes"), memory),
+			 unenforced_mark(not, "memory_bytes"),
 			 human_bytes((uint64_t)member_number(limits, "disk_bytes"), disk),
-			 human_count(member_number(limits, "pids"), "process", "processes", count));
+			 unenforced_mark(not, "disk_bytes"),
+			 human_count(member_number(limits, "pids"), "process", "processes", count),
+			 unenforced_mark(not, "pids"));
 
 	if (cpus > 0)
-		snprintf(buf + n, FIELD_TEXT - (size_t)n, ", %g CPU%s", cpus, cpus == 1 ? "" : "s");
+		snprintf(buf + n, FIELD_TEXT - (size_t)n, ", %g CPU%s%s", cpus,
+			 cpus == 1 ? "" : "s", unenforced_mark(not, "cpus"));
 	return buf;
 }
 
@@ -220,8 +259,31 @@ static const char *format_oom(const json_t *s, const char *path, char buf[FIELD_
 	return kills > 0 ? buf : "";
 }
 
+/* "ended 3s ago: its init was killed by signal 9 (not by lodge), with 1 command running" */
+static const char *format_death(const json_t *s, const char *path, char buf[FIELD_TEXT])
+{
+	const json_t *death = json_object_get(s, path);
+	const char *actor = member_text(death, "actor");
+	int64_t commands = member_number(death, "lost.commands");
+	char ago[HUMAN_TEXT], count[HUMAN_TEXT];
+	bool by = *actor && strcmp(actor, "lodge") != 0;
+
+	if (!json_is_object(death))
+		return "";
+	human_span(clock_wall_ms() - member_number(death, "at"), ago);
+	human_count(commands, "command", NULL, count);
+	snprintf(buf, FIELD_TEXT, "ended %s ago: %s%s%s%s%s%s", ago, member_text(death, "text"),
+		 by ? " by " : "", by ? actor : "", commands > 0 ? ", with " : "",
+		 commands > 0 ? count : "", commands > 0 ? " running" : "");
+	return buf;
+}
+
+/* A sandbox that ended by itself is explained by its death. */
 static const char *format_cause(const json_t *s, const char *path, char buf[FIELD_TEXT])
 {
+	if (strcmp(member_text(s, "cause.text"), member_text(s, "last_death.text")) == 0 &&
+	    (member_is(s, "cause.code", "gone") || member_is(s, "cause.code", "stopped")))
+		return "";
 	return print_cause(json_object_get(s, path), buf, FIELD_TEXT);
 }
 
@@ -234,16 +296,19 @@ static const struct field show_fields[] = {
 	{ "fragment", 0, "fragment" },
 	{ "template", 0, "template" },
 	{ "policy", 0, "policy" },
-	{ "state", 0, "state", field_state, print_state_tint },
+	{ "state", 0, "state", print_session_state, print_state_tint },
 	{ "because", 0, "cause", format_cause },
+	{ "last sandbox", 0, "last_death", format_death },
 	{ "sandbox", 0, "sandbox" },
 	{ "snapshot", 0, "snapshot" },
 	{ "created", 0, "created_at", field_when },
 	{ "started", 0, "started_at", field_when },
 	{ "last used", 0, "last_activity_at", field_when },
 	{ "when idle", 0, "idle_timeout_ms", format_end },
-	{ "when old", 0, "max_lifetime_ms", format_end },
+	{ "when old", 0, "lifetime_ms", format_old },
+	{ "when asleep", 0, "delete_after_ms", format_retention },
 	{ "limits", 0, "limits", format_limits },
+	{ "not enforced", 0, "limits_not_enforced", .lines = unenforced_add_shown },
 	{ "uses", 0, "stats", format_stats },
 	{ "trouble", 0, "stats.oom_kills", format_oom },
 	{ NULL },
@@ -268,8 +333,8 @@ static int run_show(struct api_cmd *a, struct err *err)
 	return api_cmd_each(a, gather, print_show, err);
 }
 
-const struct command cmd_show = {
-	.name = "show",
+const struct command cmd_inspect = {
+	.name = "inspect",
 	.usage = "SESSION...",
 	.summary = "show one session in full",
 	.options = api_options,

@@ -44,12 +44,13 @@ static int remove_one(struct api_cmd *a, const char *which, struct err *err)
 
 static int run_rm(struct api_cmd *a, struct err *err)
 {
-	bool sure = a->argc == 1 ? api_cmd_confirm(a, "Delete snapshot %s?", a->argv[0])
-				 : api_cmd_confirm(a, "Delete these %d snapshots?", a->argc);
+	const char *cancelled = "no snapshot was deleted";
+	int sure =
+		a->argc == 1
+			? api_cmd_confirm(a, cancelled, err, "Delete snapshot %s?", a->argv[0])
+			: api_cmd_confirm(a, cancelled, err, "Delete these %d snapshots?", a->argc);
 
-	if (!sure)
-		return err_set(err, ERR_CONFLICT, "cancelled: no snapshot was deleted");
-	return api_cmd_remove_each(a, remove_one, err);
+	return sure < 0 ? -1 : api_cmd_remove_each(a, remove_one, err);
 }
 
 static const struct cli_option rm_options[] = {
@@ -72,7 +73,7 @@ static const struct command snapshot_rm = {
 	.run = run_rm,
 };
 
-/* ---- snapshot -------------------------------------------------------------------------------- */
+/* ---- create ---------------------------------------------------------------------------------- */
 
 struct snapshot_opts {
 	struct api_cmd a;
@@ -89,15 +90,12 @@ static const struct cli_option snapshot_options[] = {
 	{ NULL },
 };
 
-static const struct command *const snapshot_subs[] = { &snapshot_rm, NULL };
-
-const struct command cmd_snapshot = {
-	.name = "snapshot",
-	.usage = "[--name NAME] SESSION...\n"
-		 "       lodge snapshot rm [--session SESSION] SNAPSHOT...",
-	.summary = "take a snapshot of sessions, or delete snapshots",
+static const struct command snapshot_create = {
+	.name = "snapshot create",
+	.usage = "[--name NAME] SESSION...",
+	.summary = "take a snapshot of sessions",
 	.options = snapshot_options,
-	.more = "Prints the id of each snapshot. `lodge snapshots` lists them.\n",
+	.more = "Prints the id of each snapshot.\n",
 	.size = sizeof(struct snapshot_opts),
 	.least = 1,
 	.most = -1,
@@ -105,10 +103,9 @@ const struct command cmd_snapshot = {
 	.path = "/v1/sessions/%s/snapshots",
 	.sessions = true,
 	.plain = "snapshot.id",
-	.subs = snapshot_subs,
 };
 
-/* ---- snapshots ------------------------------------------------------------------------------- */
+/* ---- ls, inspect ----------------------------------------------------------------------------- */
 
 struct list_opts {
 	struct api_cmd a;
@@ -192,15 +189,15 @@ static int run_list(struct api_cmd *a, struct err *err)
 }
 
 static const struct cli_option list_options[] = {
-	{ "user", 'u', "USER", CLI_TEXT, offsetof(struct list_opts, user),
-	  "only of sessions of this user", "user" },
+	{ "user", 0, "USER", CLI_TEXT, offsetof(struct list_opts, user),
+	  "only of sessions of this user", "user", .old_letter = 'u' },
 	OPTION_QUIET("print only ids"),
 	API_OPTIONS,
 	{ NULL },
 };
 
-const struct command cmd_snapshots = {
-	.name = "snapshots",
+static const struct command snapshot_ls = {
+	.name = "snapshot ls",
 	.usage = "[-q] [--user USER | SESSION]",
 	.summary = "list all snapshots, or those of a session",
 	.options = list_options,
@@ -210,6 +207,34 @@ const struct command cmd_snapshots = {
 	.check = check_list,
 	.prompt = true,
 	.run = run_list,
+};
+
+static const struct field inspect_fields[] = {
+	{ "snapshot", 0, "id" },
+	{ "name", 0, "name" },
+	{ "session", 0, "session", owner },
+	{ "template", 0, "template" },
+	{ "created", 0, "created_at", field_when },
+	{ "size", 0, "size_bytes", size },
+	{ NULL },
+};
+
+static const struct command *const snapshot_subs[] = {
+	&snapshot_ls,
+	&snapshot_create,
+	COMMAND("snapshot inspect", "SNAPSHOT", "show one snapshot, by its id", api_options,
+		.alias = "show", .prompt = true, .method = "GET", .path = "/v1/snapshots/%s",
+		.record = "snapshot", .fields = inspect_fields),
+	&snapshot_rm,
+	NULL,
+};
+
+const struct command cmd_snapshot = {
+	.name = "snapshot",
+	.summary = "take, list and delete snapshots",
+	.more = "`lodge snapshot SESSION...` is short for `lodge snapshot create SESSION...`.\n",
+	.subs = snapshot_subs,
+	.unnamed = &snapshot_create,
 };
 
 /* ---- fork ------------------------------------------------------------------------------------ */
@@ -298,10 +323,10 @@ static int run_rollback(struct api_cmd *a, struct err *err)
 	    api_cmd_find_snapshot(a, ref, a->argv[1], &snapshot, err) < 0)
 		return -1;
 	human_span(clock_wall_ms() - member_number(snapshot, "created_at"), span);
-	if (!api_cmd_confirm(a,
-			     "Restore %s from %s, taken %s ago? Files written since then are lost.",
-			     a->argv[0], a->argv[1], span))
-		return err_set(err, ERR_CONFLICT, "cancelled: nothing was changed");
+	if (api_cmd_confirm(a, "nothing was changed", err,
+			    "Restore %s from %s, taken %s ago? Files written since then are lost.",
+			    a->argv[0], a->argv[1], span) < 0)
+		return -1;
 	body = json_pack("{s:O}", "snapshot", json_object_get(snapshot, "id"));
 	if (api_cmd_call(a, "POST", body, &answer, err, "/v1/sessions/%s/rollback", ref) < 0)
 		return -1;

@@ -4,6 +4,7 @@
 
 #include "cli/core/api_cmd.h"
 #include "cli/core/print_session.h"
+#include "cli/core/unenforced.h"
 
 static const char *sandboxes(const json_t *h, const char *path, char buf[FIELD_TEXT])
 {
@@ -27,20 +28,48 @@ static const char *pool(const json_t *h, const char *path, char buf[FIELD_TEXT])
 	return buf;
 }
 
+static const char *disk(const json_t *h, const char *path, char buf[FIELD_TEXT])
+{
+	const json_t *d = member_get(h, path);
+	char free[HUMAN_TEXT], total[HUMAN_TEXT], room[HUMAN_TEXT];
+
+	snprintf(buf, FIELD_TEXT, "%s free of %s, %s left for sandboxes",
+		 human_bytes(member_number(d, "free_bytes"), free),
+		 human_bytes(member_number(d, "total_bytes"), total),
+		 human_bytes(member_number(d, "room_bytes"), room));
+	return json_is_integer(json_object_get(d, "free_bytes")) ? buf : "";
+}
+
 static const char *last_error(const json_t *h, const char *path, char buf[FIELD_TEXT])
 {
 	const json_t *last = json_object_get(h, path);
+	const char *message = member_text(last, "message");
 	char when[64];
 
-	snprintf(buf, FIELD_TEXT, "%s at %s, %lld since the start", member_text(last, "code"),
+	snprintf(buf, FIELD_TEXT, "%s at %s, %lld since the start: %s", member_text(last, "code"),
 		 print_when(member_number(last, "at"), when, sizeof(when)),
-		 (long long)member_number(last, "count"));
+		 (long long)member_number(last, "count"),
+		 *message ? message : "an admin key shows the message");
 	return json_is_object(last) ? buf : "";
 }
 
 static const char *uptime(const json_t *h, const char *path, char buf[FIELD_TEXT])
 {
 	return human_span(member_number(h, path) * 1000, buf);
+}
+
+/* Sessions have their files on disk, where nothing limits their number: not worth a warning. */
+static void add_limits(struct field_table *t, const char *title, json_t *list)
+{
+	char names[FIELD_TEXT];
+
+	if (!json_is_array(list))
+		return;
+	if (*unenforced_names(list, names))
+		unenforced_add_lines(t, "NOT enforced", list);
+	else
+		field_add_line(t, title,
+			       json_array_size(list) ? "enforced, except inodes" : "enforced");
 }
 
 static const char *policies(const json_t *h, const char *path, char buf[FIELD_TEXT])
@@ -68,11 +97,14 @@ static const struct field fields[] = {
 	{ "starting", 0, "starting.message" },
 	{ "start error", 0, "starting.error" },
 	{ "keeper", 0, "parts.keeper.error" },
+	{ "disk error", 0, "disk.reason" },
 	{ "last error", 0, "last_error", last_error },
 	{ "version", 0, "version" },
 	{ "up", 0, "uptime_seconds", uptime },
 	{ "sandboxes", 0, "parts.room", sandboxes },
+	{ "disk", 0, "disk", disk },
 	{ "pool", 0, "pool.available", pool },
+	{ "limits", 0, "limits_not_enforced", .lines = add_limits },
 	{ "policies", 0, "policy_enforcement", policies },
 	{ "warning", 0, "insecure_no_auth", auth_warning },
 	{ NULL },

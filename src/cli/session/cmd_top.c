@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/clock.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/print_session.h"
 #include "cli/core/terminal.h"
@@ -22,27 +21,30 @@ struct top_opts {
 	bool once;
 };
 
-static double cpu_of(const json_t *s)
-{
-	return json_real_value(json_object_get(s, "cpu_percent"));
-}
-
 static const char *format_cpu(const json_t *s, const char *path, char buf[FIELD_TEXT])
 {
-	(void)path;
-	snprintf(buf, FIELD_TEXT, "%.1f", cpu_of(s));
-	return buf;
+	const json_t *share = member_get(s, path);
+
+	snprintf(buf, FIELD_TEXT, "%.1f", json_number_value(share));
+	return json_is_number(share) ? buf : "-";
+}
+
+/* A limit that the host does not enforce is none. */
+static const char *format_limit(const json_t *s, const char *path, char buf[FIELD_TEXT])
+{
+	return member_true(s, "usage.enforced") ? field_bytes(s, path, buf) : "-";
 }
 
 static const struct field fields[] = {
-	{ "SESSION", TABLE_SHRINK, "id", field_key },
+	{ "SESSION", TABLE_SHRINK, "id", print_session_key },
 	{ "USER", TABLE_SHRINK, "user" },
-	{ "CPU%", TABLE_RIGHT, "cpu_percent", format_cpu },
-	{ "MEMORY", TABLE_RIGHT, "stats.memory_bytes", field_bytes },
-	{ "PIDS", TABLE_RIGHT, "stats.pids", field_count },
-	{ "DISK", TABLE_RIGHT, "stats.disk_bytes", field_bytes },
-	{ "IDLE", TABLE_RIGHT, "last_activity_at", field_age },
-	{ "STATE", 0, "state", field_state, print_state_tint },
+	{ "CPU%", TABLE_RIGHT, "usage.cpu_pct", format_cpu },
+	{ "MEMORY", TABLE_RIGHT, "usage.memory", field_bytes },
+	{ "PIDS", TABLE_RIGHT, "usage.pids", field_count },
+	{ "DISK", TABLE_RIGHT, "usage.disk", field_bytes },
+	{ "LIMIT", TABLE_RIGHT, "usage.disk_limit", format_limit },
+	{ "IDLE", TABLE_RIGHT, "active_at", field_age },
+	{ "STATE", 0, "state", print_session_state, print_state_tint },
 	{ NULL },
 };
 
@@ -56,53 +58,21 @@ static void stop(int signo)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-/* CPU time since the last sample, relative to the time between both. */
-static double share(const json_t *before, const json_t *now)
+/* The service sorts them, and measures the CPU share since the sample before. */
+static int sample(struct api_cmd *a, int wait_ms, json_t **ret, struct err *err)
 {
-	const json_t *b = json_object_get(before, member_text(now, "id"));
-	int64_t us = member_number(now, "at_us") - member_number(b, "at_us");
-	int64_t used = member_number(now, "stats.cpu_us") - member_number(b, "stats.cpu_us");
+	char path[API_PATH];
 
-	return b && us > 0 && used > 0 ? 100.0 * (double)used / (double)us : 0;
-}
-
-/* Adds a session with its stats, unless its sandbox just ended. */
-static void sample_session(struct api_cmd *a, json_t *s, const json_t *before, json_t *ret)
-{
-	auto_json json_t *stats = NULL;
-	struct err ignored;
-
-	if (api_cmd_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats",
-			 member_text(s, "id")) < 0)
-		return;
-	json_object_set(s, "stats", json_object_get(stats, "stats"));
-	json_object_set_new(s, "at_us", json_integer(clock_mono_us()));
-	json_object_set_new(s, "cpu_percent", json_real(share(before, s)));
-	json_object_set(ret, member_text(s, "id"), s);
-}
-
-/* All sessions by id; `before` may be NULL. */
-static int sample(struct api_cmd *a, const json_t *before, json_t **ret, struct err *err)
-{
-	auto_json json_t *list = NULL, *now = json_object();
-	json_t *s;
-	size_t i;
-
-	if (client_list(a->client, "/v1/sessions?state=active&limit=1000", "sessions", &list, err) <
-	    0)
-		return -1;
-	json_array_foreach (list, i, s) {
-		sample_session(a, s, before, now);
-	}
-	*ret = steal_ptr(&now);
-	return 0;
+	snprintf(path, sizeof(path),
+		 "/v1/sessions?view=row&state=active&sort=cpu&limit=5000&sample_ms=%d", wait_ms);
+	return client_call(a->client, "GET", path, NULL, ret, err);
 }
 
 /* A thread takes samples, so that a service that does not respond cannot keep the user from
  * quitting. It may still run at exit. */
 static struct sampler {
 	struct api_cmd *a;
-	const json_t *before;
+	int wait_ms;
 	json_t *now;
 	struct err err;
 	int r, ends[2]; /* of a pipe: receives a byte when the sample is done */
@@ -113,12 +83,12 @@ static void *take_sample(void *arg)
 {
 	struct sampler *l = arg;
 
-	l->r = sample(l->a, l->before, &l->now, &l->err);
+	l->r = sample(l->a, l->wait_ms, &l->now, &l->err);
 	return write(l->ends[1], "", 1) == 1 ? l : NULL;
 }
 
 /* Starts no second sample before the first is answered. */
-static int start_sample(struct api_cmd *a, const json_t *before, struct err *err)
+static int start_sample(struct api_cmd *a, int wait_ms, struct err *err)
 {
 	pthread_t thread;
 	int r;
@@ -128,7 +98,7 @@ static int start_sample(struct api_cmd *a, const json_t *before, struct err *err
 	if (!sampler.a && pipe2(sampler.ends, O_CLOEXEC) < 0)
 		return err_sys(err, errno, "pipe");
 	sampler.a = a;
-	sampler.before = before;
+	sampler.wait_ms = wait_ms;
 	a->threads = sampler.busy = true;
 	r = pthread_create(&thread, NULL, take_sample, &sampler);
 	sampler.busy = r == 0;
@@ -143,15 +113,14 @@ static bool is_quit_key(void)
 }
 
 /* QUIT: the user quits; only if keys are read. */
-static int wait_for_sample(struct api_cmd *a, const json_t *before, bool keys, json_t **ret,
-			   struct err *err)
+static int wait_for_sample(struct api_cmd *a, int wait_ms, bool keys, json_t **ret, struct err *err)
 {
 	struct pollfd p[] = { { .events = POLLIN },
 			      { .fd = keys ? STDIN_FILENO : -1, .events = POLLIN } };
 	char done;
 	int n;
 
-	if (start_sample(a, before, err) < 0)
+	if (start_sample(a, wait_ms, err) < 0)
 		return -1;
 	p[0].fd = sampler.ends[0];
 	do {
@@ -171,37 +140,11 @@ static int wait_for_sample(struct api_cmd *a, const json_t *before, bool keys, j
 	return sampler.r;
 }
 
-/* By CPU, then memory, then id, so that lines keep their places. */
-static int by_use(const void *x, const void *y)
-{
-	const json_t *a = *(json_t *const *)x, *b = *(json_t *const *)y;
-	int64_t m = member_number(a, "stats.memory_bytes"),
-		n = member_number(b, "stats.memory_bytes");
-
-	if (cpu_of(a) != cpu_of(b))
-		return cpu_of(a) < cpu_of(b) ? 1 : -1;
-	if (m != n)
-		return m < n ? 1 : -1;
-	return strcmp(member_text(a, "id"), member_text(b, "id"));
-}
-
-static json_t *sorted(json_t *now)
-{
-	json_t *out = json_array(), *s;
-	const char *id;
-
-	json_object_foreach (now, id, s) {
-		json_array_append(out, s);
-	}
-	(void)member_sort(out, by_use);
-	return out;
-}
-
 /* ---- showing --------------------------------------------------------------------------------- */
 
 static void draw(struct api_cmd *a, json_t *now)
 {
-	auto_json json_t *list = sorted(now);
+	const json_t *list = json_object_get(now, "sessions");
 	struct field_style how = { .colours = human_colours(stdout), .end = "\033[K\r\n" };
 	char clean[128], count[HUMAN_TEXT];
 	uint32_t rows, cols;
@@ -241,7 +184,6 @@ static void draw_error(const struct err *err)
 /* Keeps going while the service restarts. */
 static int watch(struct api_cmd *a, json_t *now, struct err *err)
 {
-	json_t *before = NULL;
 	int r = 0;
 
 	do {
@@ -249,16 +191,15 @@ static int watch(struct api_cmd *a, json_t *now, struct err *err)
 			draw_error(err);
 		} else {
 			draw(a, now);
-			json_decref(before);
-			before = now;
+			json_decref(now);
 		}
 		if (pause_for(EVERY_MS)) {
 			r = 0;
 			break;
 		}
-		r = wait_for_sample(a, before, true, &now, err);
+		r = wait_for_sample(a, 0, true, &now, err);
 	} while (r == 0 || (r < 0 && err->code == ERR_UNAVAILABLE));
-	return r < 0 ? -1 : 0; /* `before` may be in use until the end */
+	return r < 0 ? -1 : 0;
 }
 
 static int run_screen(struct api_cmd *a, struct err *err)
@@ -267,7 +208,7 @@ static int run_screen(struct api_cmd *a, struct err *err)
 	json_t *now = NULL;
 	int r;
 
-	if (wait_for_sample(a, NULL, false, &now, err) < 0)
+	if (wait_for_sample(a, ONCE_MS, false, &now, err) < 0)
 		return -1;
 	sigaction(SIGTERM, &act, NULL);
 	sigaction(SIGHUP, &act, NULL);
@@ -282,16 +223,10 @@ static int run_screen(struct api_cmd *a, struct err *err)
 
 static int run_once(struct api_cmd *a, struct err *err)
 {
-	auto_json json_t *now = NULL, *list = NULL, *answer = NULL;
-	json_t *before = NULL; /* may be in use until the end */
+	auto_json json_t *answer = NULL;
 
-	if (wait_for_sample(a, NULL, false, &before, err) < 0)
+	if (wait_for_sample(a, ONCE_MS, false, &answer, err) < 0)
 		return -1;
-	(void)poll(NULL, 0, ONCE_MS);
-	if (wait_for_sample(a, before, false, &now, err) < 0)
-		return -1;
-	list = sorted(now);
-	answer = json_pack("{s:O}", "sessions", list);
 	return api_cmd_write(a, answer, api_cmd_print_answer, err);
 }
 

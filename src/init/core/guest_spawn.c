@@ -341,6 +341,16 @@ pid_t guest_spawn_worker(struct spawn *s)
 	_exit(125);
 }
 
+/* The file is there and is no program that can be executed, for another reason than its format. */
+static bool is_of_file(int error)
+{
+	return error == ELOOP || error == ENAMETOOLONG || error == EISDIR || error == ETXTBSY ||
+	       error == EINVAL || error == ELIBBAD;
+}
+
+/* The engine answers a program that cannot be executed with 127 or 126, and tells it by code and
+ * sys (status_of_program()): ENOENT and ENOTDIR with ERR_NOT_FOUND, EACCES and EPERM with
+ * ERR_DENIED, ENOEXEC with ERR_INVALID. No other failure may look like one of these. */
 static int explain_exec(const struct spawn *s, struct err *err)
 {
 	const char *name = s->argv[0];
@@ -359,8 +369,12 @@ static int explain_exec(const struct spawn *s, struct err *err)
 			"%s: arguments and environment are too long; pass the data in a file",
 			name);
 	else
-		return err_sys(err, s->error, "%s", name);
+		err_sys(err, s->error, "%s", name);
 	err->sys = s->error;
+	if (is_of_file(s->error)) {
+		err->code = ERR_INVALID;
+		err->sys = ENOEXEC;
+	}
 	return -1;
 }
 
@@ -385,10 +399,11 @@ int guest_spawn_explain(const struct spawn *s, struct err *err)
 		return err_set(err, ERR_DENIED,
 			       "policy requires Landlock (enforce: require), but this kernel does "
 			       "not support it");
-	if (s->step != GUEST_SPAWN_CWD)
-		return err_sys(err, s->error, "%s", what[s->step]);
-	err_sys(err, s->error, "working directory %s", s->cwd);
-	if (err->code == ERR_NOT_FOUND)
-		err->code = ERR_INVALID;
+	if (s->step == GUEST_SPAWN_CWD)
+		err_sys(err, s->error, "working directory %s", s->cwd);
+	else
+		err_sys(err, s->error, "%s", what[s->step]);
+	if (err->code == ERR_NOT_FOUND || err->code == ERR_DENIED)
+		err->code = s->step == GUEST_SPAWN_CWD ? ERR_INVALID : ERR_INTERNAL;
 	return -1;
 }

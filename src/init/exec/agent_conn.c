@@ -33,6 +33,7 @@ static struct agent_reply queued_replies[AGENT_CONNS_MAX]; /* pages touched only
 static struct agent_reply scratch_reply;
 static char receive_buf[AGENT_MSG_MAX] __attribute__((aligned(4096)));
 static bool listening;
+static uint64_t alone_since_us; /* when the last connection was closed; 0: there was none */
 static uint64_t listen_retry_us; /* after a failed accept; 0: no retry */
 
 static uint16_t conn_bit(const struct conn *c)
@@ -102,6 +103,15 @@ void agent_conn_accept(void)
 	*c = (struct conn){ .used = true, .fd = fd };
 }
 
+bool agent_conn_is_alone(uint64_t *ret_since_us)
+{
+	for (int i = 0; i < AGENT_CONNS_MAX; i++)
+		if (conns[i].used)
+			return false;
+	*ret_since_us = alone_since_us;
+	return alone_since_us != 0;
+}
+
 static void detach_all(struct conn *c)
 {
 	for (struct process *r = NULL; (r = process_table_next(r));) {
@@ -125,6 +135,7 @@ static void conn_close(struct conn *c)
 	if (c->reply_queued)
 		agent_reply_close(&queued_replies[conn_index(c)]);
 	c->used = false;
+	alone_since_us = clock_mono_us();
 	event_loop_del(c->fd);
 	close(c->fd);
 	detach_all(c);

@@ -14,5 +14,7 @@ void agent_conn_schedule_flush(uint32_t mask);
 void agent_conn_flush(void);
 void agent_conn_run_timers(uint64_t now_us);
 uint64_t agent_conn_next_timer(void);
+/* Whether there is no connection any more; *ret_since_us: since when, clock_mono_us(). */
+bool agent_conn_is_alone(uint64_t *ret_since_us);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "init/exec/orphan.h"
 #include "init/exec/agent_request.h"
 
 #include <string.h>
@@ -217,6 +218,15 @@ static int handle_forget(struct request *q, struct err *err)
 		return err_set(err, ERR_CONFLICT, "command %llu is still running",
 			       (unsigned long long)r->id);
 	process_release(r);
+	return 0;
+}
+
+static int handle_deadlines(struct request *q, struct err *err)
+{
+	BODY(q, agent_deadlines);
+
+	(void)err;
+	orphan_set_deadlines(&m);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "init/exec/spare_shell.h"
 #include "init/exec/agent_conn.h"
+#include "init/exec/orphan.h"
 #include "init/exec/process.h"
 #include "init/exec/process_stdin.h"
 #include "init/exec/output_pump.h"
@@ -94,12 +95,14 @@ static void handle_event(const struct epoll_event *ev)
 static int next_timeout_ms(void)
 {
 	uint64_t a = process_next_timer(), b = agent_conn_next_timer(),
-		 c = spare_shell_next_timer(), now;
+		 c = spare_shell_next_timer(), d = orphan_next_timer(), now;
 
 	if (b < a)
 		a = b;
 	if (c < a)
 		a = c;
+	if (d < a)
+		a = d;
 	if (a == UINT64_MAX)
 		return -1;
 	now = clock_mono_us();
@@ -126,6 +129,7 @@ void event_loop_run(void)
 		}
 		process_run_timers(clock_mono_us());
 		agent_conn_run_timers(clock_mono_us());
+		orphan_run_timers(clock_mono_us());
 		agent_conn_flush();
 		spare_shell_start_if_due();
 	}

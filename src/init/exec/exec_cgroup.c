@@ -63,13 +63,18 @@ uint64_t exec_cgroup_counter(const struct exec_cgroup *cg, const char *file, con
 	return fd < 0 ? UINT64_MAX : read_counter(fd, name);
 }
 
-uint64_t exec_cgroup_oom_kills(const struct exec_cgroup *cg)
+uint64_t exec_cgroup_oom_kills(void)
 {
-	uint64_t v = exec_cgroup_counter(cg, "memory.events", "oom_kill");
+	uint64_t v = init_binding.oom ? read_counter(BOOT_FD_OOM, "oom_kill") : 0;
 
-	if (v == UINT64_MAX && init_binding.oom)
-		v = read_counter(BOOT_FD_OOM, "oom_kill");
 	return v == UINT64_MAX ? 0 : v;
+}
+
+bool exec_cgroup_oom_killed(const struct exec_cgroup *cg, uint64_t before)
+{
+	uint64_t own = exec_cgroup_counter(cg, "memory.events", "oom_kill");
+
+	return own != UINT64_MAX ? own > 0 : exec_cgroup_oom_kills() > before;
 }
 
 uint64_t exec_cgroup_forks_refused(void)

@@ -4,6 +4,7 @@
 #ifndef LODGE_INIT_EXEC_EXEC_CGROUP_H
 #define LODGE_INIT_EXEC_EXEC_CGROUP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -24,8 +25,11 @@ void exec_cgroup_sweep(void);
 /* Keeps it while it has processes, so that they can be signalled. */
 void exec_cgroup_drop_if_empty(struct exec_cgroup *cg);
 
-/* OOM kills by the closest counter that exists, and refused forks; 0 without a counter. */
-uint64_t exec_cgroup_oom_kills(const struct exec_cgroup *cg);
+/* OOM kills and refused forks in the whole sandbox; 0 without a counter. */
+uint64_t exec_cgroup_oom_kills(void);
 uint64_t exec_cgroup_forks_refused(void);
+/* Whether the kernel killed a process of this command. A cgroup that counts memory (v2) knows; else
+ * every kill in the sandbox since `before`, exec_cgroup_oom_kills() at the start, counts. */
+bool exec_cgroup_oom_killed(const struct exec_cgroup *cg, uint64_t before);
 
 #endif

@@ -34,9 +34,14 @@ struct process *process_new(uint64_t id, struct err *err)
 	}
 	output_pump_trim();
 	r = process_table_new(id);
-	if (!r)
+	if (!r) {
 		err_set(err, ERR_LIMIT, "%d commands are running, which is the maximum per sandbox",
 			AGENT_EXECS_MAX);
+		return NULL;
+	}
+	/* Before its first process exists: the kernel can kill that one before its exec returns. */
+	r->oom_before = exec_cgroup_oom_kills();
+	r->pids_before = exec_cgroup_forks_refused();
 	return r;
 }
 
@@ -65,8 +70,6 @@ void process_activate(struct process *r, uint32_t timeout_ms)
 	r->started_us = clock_mono_us();
 	if (timeout_ms)
 		r->deadline_us = r->started_us + (uint64_t)timeout_ms * 1000;
-	r->oom_before = exec_cgroup_oom_kills(&r->cgroup);
-	r->pids_before = exec_cgroup_forks_refused();
 	output_pump_watch(r);
 	if (r->subreaper_fd >= 0)
 		event_loop_add(r->subreaper_fd, EVENT_SUBREAPER, process_table_index(r), EPOLLIN);
@@ -248,10 +251,15 @@ static bool quota_is_full(const struct process *r)
 	return fd < 0 && errno == EDQUOT;
 }
 
+static void record_oom_kill(struct process *r)
+{
+	if (exec_cgroup_oom_killed(&r->cgroup, r->oom_before))
+		r->exit.hits |= AGENT_HIT_MEMORY;
+}
+
 static void record_limit_hits(struct process *r)
 {
-	if (exec_cgroup_oom_kills(&r->cgroup) > r->oom_before)
-		r->exit.hits |= AGENT_HIT_MEMORY;
+	record_oom_kill(r);
 	if (exec_cgroup_forks_refused() > r->pids_before)
 		r->exit.hits |= AGENT_HIT_PIDS;
 	if (r->exit.signal == SIGXFSZ)
@@ -264,6 +272,7 @@ static void complete(struct process *r)
 {
 	r->state = PROCESS_DONE;
 	r->ended_us = clock_mono_us();
+	record_oom_kill(r); /* of a child that still had the output open */
 	output_pump_progress(r, &r->exit.at);
 	if (r->is_file_job)
 		file_job_ended(r);

@@ -40,7 +40,7 @@ static int read_exact(struct tar_source *s, char *buf, size_t size, struct err *
 	return 0;
 }
 
-ssize_t tar_read(struct tar_source *s, void *buf, size_t size, struct err *err)
+ssize_t tar_head_read(struct tar_source *s, void *buf, size_t size, struct err *err)
 {
 	size_t want = s->left < size ? (size_t)s->left : size;
 
@@ -63,7 +63,7 @@ static int skip_rest(struct tar_source *s, struct err *err)
 	char sink[8 * PAX_BLOCK];
 	ssize_t n;
 
-	while ((n = tar_read(s, sink, sizeof(sink), err)) > 0)
+	while ((n = tar_head_read(s, sink, sizeof(sink), err)) > 0)
 		;
 	if (n < 0 || (s->pad && read_exact(s, sink, s->pad, err) < 0))
 		return -1;
@@ -271,7 +271,7 @@ static int read_text(struct tar_source *s, uint64_t size, char *to, struct err *
 {
 	if (size >= AGENT_PATH_MAX)
 		return err_set(err, ERR_INVALID, "invalid archive: name too long");
-	if (tar_read(s, to, (size_t)size, err) < 0)
+	if (tar_head_read(s, to, (size_t)size, err) < 0)
 		return -1;
 	to[size] = 0;
 	return 0;
@@ -293,7 +293,7 @@ static int read_before(struct tar_source *s, const struct tar_entry *e, struct b
 				       "archive has a pax header larger than 256 KiB");
 		if (e->type == 'g') /* global defaults: they have no record that is used here */
 			return 1;
-		if (tar_read(s, s->extra, (size_t)e->size, err) < 0)
+		if (tar_head_read(s, s->extra, (size_t)e->size, err) < 0)
 			return -1;
 		s->extra[e->size] = 0;
 		b->pax_len = (size_t)e->size;

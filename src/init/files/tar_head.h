@@ -32,7 +32,7 @@ struct tar_source {
 /* 1 and the next entry, 0 at the end marker, -1. Skips unread content of the last entry. */
 int tar_next(struct tar_source *s, struct tar_entry *e, struct err *err);
 /* Reads content of the entry: bytes, 0 at its end, -1. */
-ssize_t tar_read(struct tar_source *s, void *buf, size_t size, struct err *err);
+ssize_t tar_head_read(struct tar_source *s, void *buf, size_t size, struct err *err);
 
 /* The next record of `extra` from *at on; false at the end. Values may hold any byte. */
 struct tar_record {

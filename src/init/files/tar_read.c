@@ -234,7 +234,7 @@ static int copy_content(struct unpack *u, int fd, struct err *err)
 	ssize_t n;
 	int r;
 
-	while ((n = tar_read(&u->src, u->buf, sizeof(u->buf), err)) > 0) {
+	while ((n = tar_head_read(&u->src, u->buf, sizeof(u->buf), err)) > 0) {
 		u->bytes += (uint64_t)n;
 		if (u->o->max_bytes && u->bytes > u->o->max_bytes)
 			return fail_too_large(u, err);

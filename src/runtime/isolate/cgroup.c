@@ -15,6 +15,7 @@
 #include "base/auto.h"
 #include "base/file_io.h"
 #include "base/test_hook.h"
+#include "base/units.h"
 #include "runtime/linux_calls.h"
 
 enum {
@@ -68,8 +69,14 @@ static int set_v2_memory(int dir, const struct limits *l, struct err *err)
 
 static int set_v1_memory(int dir, const struct limits *l, struct err *err)
 {
+	char size[SIZE_TEXT];
+
 	/* The kernel keeps memsw >= limit: a lower limit is written first, a higher one last. */
-	(void)file_printf_at(dir, "memory.limit_in_bytes", "%" PRIu64, l->memory_bytes);
+	if (file_printf_at(dir, "memory.limit_in_bytes", "%" PRIu64, l->memory_bytes) == -EBUSY)
+		return err_set(
+			err, ERR_CONFLICT,
+			"limits.memory_bytes: the sandbox uses more than %s; free memory first",
+			units_format(l->memory_bytes, size));
 	if (set_number(dir, "memory.memsw.limit_in_bytes", true, l->memory_bytes, err) < 0 ||
 	    set_number(dir, "memory.limit_in_bytes", false, l->memory_bytes, err) < 0)
 		return -1;
@@ -241,10 +248,12 @@ int cgroup_freeze(struct cgroup_host *h, const char *id, bool frozen, struct err
 	auto_close int events = dir < 0 ? -1 : openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
 	int r;
 
+	if (events < 0 && !frozen && (h->v2 < 0 || errno == ENOENT))
+		return 0; /* without a group it never froze */
 	if (events < 0)
 		return err_set(
 			err, ERR_CONFLICT,
-			"cannot pause: this host has no usable cgroup v2; run `lodge doctor`");
+			"cannot pause: lodge may not use cgroup v2 here; run `lodge doctor`");
 	r = file_printf_at(dir, "cgroup.freeze", "%d", frozen);
 	if (r < 0)
 		return err_sys(err, -r, "cgroup.freeze");
@@ -315,6 +324,15 @@ int cgroup_stats(struct cgroup_host *h, const char *id, struct keeper_stats *ret
 	read_number(pids, "pids.current", "", &ret->pids);
 	read_number(pids, "pids.events", "max", &ret->pids_denied);
 	return 0;
+}
+
+uint64_t cgroup_init_oom_kills(struct cgroup_host *h, const char *id)
+{
+	auto_close int dir = h->v2 < 0 || !h->v2_limits ? -1 : open_dir(h->v2, id);
+	uint64_t kills;
+
+	read_number(dir, "init/memory.events", "oom_kill", &kills);
+	return kills;
 }
 
 int cgroup_kill(struct cgroup_host *h, const char *id)

@@ -45,6 +45,10 @@ int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits
 int cgroup_freeze(struct cgroup_host *h, const char *id, bool frozen, struct err *err);
 int cgroup_stats(struct cgroup_host *h, const char *id, struct keeper_stats *ret, struct err *err);
 
+/* How often the kernel killed lodge-init itself because memory ran out; 0 if that is unknown: under
+ * cgroup v1 it is in no memory cgroup of its own. */
+uint64_t cgroup_init_oom_kills(struct cgroup_host *h, const char *id);
+
 /* Sends SIGKILL to every process in it. 0 or -errno; a missing cgroup is success. */
 int cgroup_kill(struct cgroup_host *h, const char *id);
 /* True while a process is in it. */

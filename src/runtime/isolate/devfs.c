@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -96,11 +98,90 @@ static int make_pts(gid_t tty_gid)
 			 SYS_ATTR_NOSUID | SYS_ATTR_NOEXEC);
 }
 
-int devfs_make(bool rootless, gid_t tty_gid, struct devfs *ret)
+/* ---- size ------------------------------------------------------------------------------------ */
+
+enum { SIZE_TEXT_MAX = 24, RESIZE_TRIES = 8, RESIZE_ROOM = 1 << 20 };
+
+static const char *format_size(uint64_t memory_bytes, char buf[SIZE_TEXT_MAX])
 {
-	static const struct mount_option options[] = { { "size", "256m" },
-						       { "nr_inodes", "10000" },
-						       { "mode", "0755" } };
+	snprintf(buf, SIZE_TEXT_MAX, "%" PRIu64,
+		 hook_weak("shm") ? 8 * memory_bytes : memory_bytes / 2);
+	return buf;
+}
+
+static uint64_t used_bytes(int dir)
+{
+	struct statfs fs;
+
+	if (fstatfs(dir, &fs) < 0)
+		return 0;
+	return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+}
+
+/* The kernel refuses a size below what is in use, which can grow at this very moment: so each try
+ * leaves more room above it. */
+static int resize(int dir, uint64_t memory_bytes)
+{
+	uint64_t room = 0;
+	int r = -EINVAL;
+
+	for (int i = 0; r == -EINVAL && i < RESIZE_TRIES; i++) {
+		uint64_t used = used_bytes(dir) + room;
+		char size[SIZE_TEXT_MAX];
+		const struct mount_option option = {
+			"size", format_size(memory_bytes / 2 < used ? 2 * used : memory_bytes, size)
+		};
+
+		r = mount_reconfigure(dir, &option, 1);
+		room = room ? 4 * room : RESIZE_ROOM;
+	}
+	return r;
+}
+
+int devfs_resize(const struct devfs *d, uint64_t memory_bytes)
+{
+	return resize(d->tree, memory_bytes);
+}
+
+/* An fd of the sandbox's /dev/shm; -ENODEV if something else is mounted there, such as a directory
+ * of the host: that is not the sandbox's to resize. */
+static int open_shm(int root)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+					   RESOLVE_NO_MAGICLINKS };
+	auto_close int dev = sys_openat2(root, "dev", &how);
+	auto_close int shm = dev < 0 ? -1 : sys_openat2(dev, "shm", &how);
+	struct stat of_dev, of_shm;
+
+	if (shm < 0 || fstat(dev, &of_dev) < 0 || fstat(shm, &of_shm) < 0)
+		return -errno;
+	return of_dev.st_dev == of_shm.st_dev ? steal_fd(&shm) : -ENODEV;
+}
+
+int devfs_resize_of(pid_t init, uint64_t memory_bytes)
+{
+	char path[32];
+	auto_close int root = -1, shm = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)init);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	shm = open_shm(root);
+	if (shm < 0)
+		return shm == -ENODEV ? 0 : shm;
+	return resize(shm, memory_bytes);
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+int devfs_make(bool rootless, gid_t tty_gid, uint64_t memory_bytes, struct devfs *ret)
+{
+	char size[SIZE_TEXT_MAX];
+	const struct mount_option options[] = { { "size", format_size(memory_bytes, size) },
+						{ "nr_inodes", "10000" },
+						{ "mode", "0755" } };
 	auto_close int tree = mount_new("tmpfs", options, ARRAY_LEN(options), SYS_ATTR_NOSUID);
 	auto_close int pts = make_pts(tty_gid);
 	int r = tree < 0 ? tree : pts;

@@ -39,22 +39,35 @@ static struct rootfs_bind *add_bind(struct rootfs *root, const char *path, int m
 	return b;
 }
 
+/* An overlay, which gives the sandbox its own inodes, cannot have mounts of the host below it. */
+static int clone_host(const struct root_source *r, const char *path, const struct idmap *idmap,
+		      bool *ret_own_inodes)
+{
+	uint64_t attr = SYS_ATTR_RDONLY | SYS_ATTR_NOSUID | SYS_ATTR_NODEV;
+	int mnt = mount_clone(AT_FDCWD, path, attr, userns_of(r, idmap));
+
+	*ret_own_inodes = mnt != -EINVAL || !r->rootless;
+	if (mnt != -EINVAL)
+		return mnt;
+	/* root: the files cannot be idmapped, so owners show as nobody */
+	return r->rootless ? mount_clone_all(AT_FDCWD, path, attr)
+			   : mount_clone(AT_FDCWD, path, attr, -1);
+}
+
 static int add_host(const struct root_source *r, const struct idmap *idmap, struct rootfs *root,
 		    struct err *err)
 {
 	auto_close int tree = host_template_open(r->home, r->rootless, err);
-	uint64_t attr = SYS_ATTR_RDONLY | SYS_ATTR_NOSUID | SYS_ATTR_NODEV;
 
 	if (tree < 0 || add_lower(r, tree, idmap, root, err) < 0)
 		return -1;
 	for (const char *const *path = host_template_binds(); *path; path++) {
-		int mnt = mount_clone(AT_FDCWD, *path, attr, userns_of(r, idmap));
+		bool own_inodes;
+		int mnt = clone_host(r, *path, idmap, &own_inodes);
 
-		if (mnt == -EINVAL) /* cannot be idmapped: owners show as nobody */
-			mnt = mount_clone(AT_FDCWD, *path, attr, -1);
 		if (mnt < 0)
 			return err_sys(err, -mnt, "host %s", *path);
-		add_bind(root, *path, mnt)->own_inodes = true;
+		add_bind(root, *path, mnt)->own_inodes = own_inodes;
 	}
 	return 0;
 }
@@ -78,12 +91,27 @@ static int add_entry(const struct root_source *r, const char *entry, const struc
 	return dir < 0 ? -1 : add_lower(r, dir, idmap, root, err);
 }
 
+/* A template and those it stands on. */
 static int add_template(const struct root_source *r, const char *name, const struct idmap *idmap,
 			struct rootfs *root, struct err *err)
 {
-	if (add_entry(r, storage_entry('t', name).name, idmap, root, err) == 0)
-		return 0;
-	return err->sys == ENOENT ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'", name) : -1;
+	char at[KEEPER_ID_SIZE];
+	int res = 0;
+
+	snprintf(at, sizeof(at), "%s", name);
+	for (int depth = 0; res == 0; depth++) {
+		const struct storage_entry e = storage_entry('t', at);
+
+		if (depth == KEEPER_TEMPLATE_DEPTH)
+			return err_set(err, ERR_INTERNAL, "template '%s' stands on more than %d",
+				       name, KEEPER_TEMPLATE_DEPTH - 1);
+		if (add_entry(r, e.name, idmap, root, err) < 0)
+			return err->sys == ENOENT
+				       ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'", at)
+				       : -1;
+		res = storage_template(r->storage, e.name, at);
+	}
+	return res == -ENOENT ? 0 : err_sys(err, -res, "template %s", at);
 }
 
 int root_open_upper_layers(const struct root_source *r, const struct keeper_create *c,
@@ -171,7 +199,9 @@ static int clone_for_guest(const struct root_source *r, int dir, const struct st
 	if (userns < 0 && !r->rootless)
 		return -1;
 	mnt = mount_clone(dir, "", attr, userns);
-	if (mnt == -EINVAL && !writable)
+	if (mnt == -EINVAL && r->rootless)
+		mnt = mount_clone_all(dir, "", attr);
+	else if (mnt == -EINVAL && !writable)
 		mnt = mount_clone(dir, "", attr, -1);
 	return mnt < 0 ? err_sys(err, -mnt, "map the owner of the directory") : mnt;
 }

@@ -225,7 +225,7 @@ static int attach_layers(const struct rootfs *r, char *lowerdir, size_t size, st
  * silently be read-only. */
 static int mount_overlay(const struct rootfs *r, struct err *err)
 {
-	char lowerdir[256]; /* maximum of one option; ROOTFS_LOWERS_MAX times "l/32:" fits */
+	char lowerdir[256]; /* maximum of one option; ROOTFS_LOWERS_MAX times "l/47:" fits */
 	struct mount_option options[] = {
 		{ "source", "lodge" },	{ "lowerdir", lowerdir },
 		{ "upperdir", "up/u" }, { "workdir", "up/w" },

@@ -13,7 +13,10 @@
 #include "runtime/isolate/devfs.h"
 #include "wire/keeper_proto.h"
 
-enum { ROOTFS_LOWERS_MAX = KEEPER_LAYERS_MAX + 1, ROOTFS_BINDS_MAX = KEEPER_BINDS_MAX + 8 };
+enum {
+	ROOTFS_LOWERS_MAX = KEEPER_LAYERS_MAX + KEEPER_TEMPLATE_DEPTH,
+	ROOTFS_BINDS_MAX = KEEPER_BINDS_MAX + 8
+};
 
 struct rootfs_bind {
 	int mnt; /* detached, with its attributes set */

@@ -78,13 +78,18 @@ int btrfs_subvol_delete(int dir, const char *name)
 	return 0;
 }
 
-int btrfs_limit(int subvol, uint64_t bytes)
+int btrfs_limit(int dir, int subvol, uint64_t bytes)
 {
 	struct btrfs_ioctl_qgroup_limit_args args = {
 		.lim = { .flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = bytes },
 	};
+	uint64_t id = 0;
+	int r = subvol_id(subvol, &id);
 
-	return ioctl(subvol, BTRFS_IOC_QGROUP_LIMIT, &args) < 0 ? -errno : 0;
+	if (r < 0)
+		return r;
+	args.qgroupid = id;
+	return ioctl(dir, BTRFS_IOC_QGROUP_LIMIT, &args) < 0 ? -errno : 0;
 }
 
 int btrfs_usage(int subvol, uint64_t *ret)
@@ -112,4 +117,77 @@ int btrfs_usage(int subvol, uint64_t *ret)
 	memcpy(&info, args.buf + sizeof(head), sizeof(info));
 	*ret = info.rfer; /* little-endian on disk, as is x86_64 */
 	return 0;
+}
+
+int btrfs_device_bytes(int dir, uint64_t *ret)
+{
+	struct btrfs_ioctl_dev_info_args args = { .devid = 1 };
+
+	if (ioctl(dir, BTRFS_IOC_DEV_INFO, &args) < 0)
+		return -errno;
+	*ret = args.total_bytes;
+	return 0;
+}
+
+/* Reads the chunks of one page of results. `from` becomes the offset after the last. */
+static void read_extents(const struct btrfs_ioctl_search_args *args, uint64_t *from, uint64_t *end)
+{
+	struct btrfs_ioctl_search_header head;
+	struct btrfs_dev_extent extent;
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < args->key.nr_items; i++) {
+		memcpy(&head, args->buf + at, sizeof(head));
+		at += sizeof(head);
+		if (head.type == BTRFS_DEV_EXTENT_KEY && head.len >= sizeof(extent)) {
+			memcpy(&extent, args->buf + at, sizeof(extent));
+			if (head.offset + extent.length > *end)
+				*end = head.offset + extent.length;
+		}
+		at += head.len;
+		*from = head.offset + 1;
+	}
+}
+
+int btrfs_last_extent(int dir, uint64_t *ret)
+{
+	uint64_t from = 0, end = 0;
+
+	for (;;) {
+		struct btrfs_ioctl_search_args args = {
+			.key = { .tree_id = BTRFS_DEV_TREE_OBJECTID,
+				 .min_objectid = 1,
+				 .max_objectid = 1,
+				 .min_type = BTRFS_DEV_EXTENT_KEY,
+				 .max_type = BTRFS_DEV_EXTENT_KEY,
+				 .min_offset = from,
+				 .max_offset = UINT64_MAX,
+				 .max_transid = UINT64_MAX,
+				 .nr_items = 64 },
+		};
+
+		if (ioctl(dir, BTRFS_IOC_TREE_SEARCH, &args) < 0)
+			return -errno;
+		if (args.key.nr_items == 0)
+			break;
+		read_extents(&args, &from, &end);
+	}
+	*ret = end;
+	return 0;
+}
+
+int btrfs_resize(int dir, uint64_t bytes)
+{
+	struct btrfs_ioctl_vol_args args = { 0 };
+	int r;
+
+	snprintf(args.name, sizeof(args.name), "1:%llu", (unsigned long long)bytes);
+	r = ioctl(dir, BTRFS_IOC_RESIZE, &args);
+	/* positive: another operation on the device is running */
+	return r < 0 ? -errno : r > 0 ? -EBUSY : 0;
+}
+
+int btrfs_sync(int dir)
+{
+	return ioctl(dir, BTRFS_IOC_SYNC) < 0 ? -errno : 0;
 }

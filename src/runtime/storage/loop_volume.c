@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -19,6 +20,8 @@
 #include "base/file_io.h"
 #include "runtime/mount.h"
 #include "runtime/linux_calls.h"
+#include "runtime/storage/volume_space.h"
+#include "wire/limits.h"
 
 #define VOLUME_MIN (1ull << 30)
 
@@ -58,8 +61,8 @@ static int run_mkfs(char *path)
 	return -ENOENT;
 }
 
-/* The size is half of the free space: the host must not run out of space while the volume reports
- * free space. */
+/* The size is half of the free space, so that a host of which nobody else takes much never has to
+ * reserve it (volume_space.h). */
 static int make_file(int home, const char *name, struct err *err)
 {
 	auto_close int fd = -1;
@@ -168,10 +171,36 @@ static int attach_device(int file, struct err *err)
 	return err_set(err, ERR_LIMIT, "no free loop device");
 }
 
-static int mount_device(int dev, int scratch, struct err *err)
+/* What the caller can do about it, without a path of the host. */
+static int fail_mount(int error, bool in_use, struct err *err)
+{
+	if (in_use && (error == EINVAL || error == EROFS || error == EBUSY)) {
+		err_set(err, ERR_UNAVAILABLE,
+			"the volume turned read-only after a failed write and is still in use; "
+			"it is mounted again once its sandboxes have ended");
+		err->sys = EROFS;
+		return -1;
+	}
+	err_sys(err, error,
+		"cannot mount volume.btrfs; see the kernel log, and check the file with "
+		"`btrfs check` or restore a backup");
+	err->code = ERR_UNAVAILABLE;
+	return -1;
+}
+
+static int fail_full(struct err *err)
+{
+	err_set(err, ERR_LIMIT,
+		"the server's disk is full, so the volume cannot be mounted; free some space");
+	err->sys = ENOSPC;
+	return -1;
+}
+
+/* Without discard: volume_space returns freed space, and only while the host has enough. */
+static int mount_device(int dev, int scratch, bool in_use, struct err *err)
 {
 	char path[64], name[64];
-	struct mount_option options[] = { { "source", name }, { "discard", "async" } };
+	struct mount_option options[] = { { "source", name }, { "nodiscard", NULL } };
 	auto_close int mnt = -1;
 	struct stat st;
 	ssize_t n;
@@ -185,7 +214,7 @@ static int mount_device(int dev, int scratch, struct err *err)
 	mnt = mount_new("btrfs", options, ARRAY_LEN(options),
 			SYS_ATTR_NODEV | SYS_ATTR_NOSUID | SYS_ATTR_NOATIME);
 	if (mnt < 0)
-		return err_sys(err, -mnt, "mount volume");
+		return fail_mount(-mnt, in_use, err);
 	r = mount_attach(mnt, scratch, "vol");
 	if (r < 0)
 		return err_sys(err, -r, "attach volume");
@@ -193,12 +222,22 @@ static int mount_device(int dev, int scratch, struct err *err)
 	return r < 0 ? err_sys(err, errno, "volume") : r;
 }
 
-int loop_volume_open(int home, int scratch, struct err *err)
+static uint64_t get_reserve(int file)
+{
+	struct statvfs fs;
+
+	return fstatvfs(file, &fs) < 0 ? 0
+				       : limits_disk_reserve((uint64_t)fs.f_blocks * fs.f_frsize);
+}
+
+int loop_volume_open(int home, int scratch, int *ret_file, struct err *err)
 {
 	auto_close int file = -1;
 	auto_close int lock = -1;
 	auto_close int dev = -1;
 	struct stat st;
+	bool in_use;
+	int dir;
 
 	if (make_once(home, err) < 0)
 		return -1;
@@ -207,7 +246,36 @@ int loop_volume_open(int home, int scratch, struct err *err)
 	if (file < 0 || lock < 0 || fstat(file, &st) < 0 || flock(lock, LOCK_EX) < 0)
 		return err_sys(err, errno, "volume.btrfs");
 	dev = find_device(&st);
-	if (dev < 0)
+	in_use = dev >= 0;
+	if (!in_use && volume_space_prepare(file, get_reserve(file)) == -ENOSPC)
+		return fail_full(err);
+	if (!in_use)
 		dev = attach_device(file, err);
-	return dev < 0 ? -1 : mount_device(dev, scratch, err);
+	dir = dev < 0 ? -1 : mount_device(dev, scratch, in_use, err);
+	if (dir >= 0)
+		*ret_file = steal_fd(&file);
+	return dir;
+}
+
+int loop_volume_extend(int file, uint64_t bytes)
+{
+	auto_close int dev = -1;
+	struct stat st;
+
+	if (fstat(file, &st) < 0)
+		return -errno;
+	dev = find_device(&st);
+	if (dev < 0)
+		return -ENODEV;
+	if ((uint64_t)st.st_size < bytes && ftruncate(file, (off_t)bytes) < 0)
+		return -errno;
+	return ioctl(dev, LOOP_SET_CAPACITY) < 0 ? -errno : 0;
+}
+
+void loop_volume_close(int scratch)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/vol", scratch);
+	(void)umount2(path, MNT_DETACH);
 }

@@ -5,6 +5,7 @@
 #define LODGE_RUNTIME_STORAGE_LOOP_VOLUME_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -12,7 +13,14 @@
 bool loop_volume_is_possible(int home);
 
 /* Makes <home>/volume.btrfs if it does not exist, and mounts it at scratch/"vol". An fd of its
- * root. The kernel removes the loop device with its last mount. */
-int loop_volume_open(int home, int scratch, struct err *err);
+ * root; `ret_file` is one of the file. The kernel removes the loop device with its last mount.
+ *
+ * ERR_UNAVAILABLE with EROFS: a write below it failed earlier, and sandboxes still use the mount
+ * that turned read-only. Once they have ended, it can be mounted again. */
+int loop_volume_open(int home, int scratch, int *ret_file, struct err *err);
+/* Gives the file and its loop device a larger size. 0 or -errno. */
+int loop_volume_extend(int file, uint64_t bytes);
+/* The mount goes when nothing uses it any more. */
+void loop_volume_close(int scratch);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -44,7 +45,7 @@ static int subvol_limit(int dir, const char *entry, uint64_t bytes)
 {
 	auto_close int fd = open_entry(dir, entry);
 
-	return fd < 0 ? fd : btrfs_limit(fd, bytes);
+	return fd < 0 ? fd : btrfs_limit(dir, fd, bytes);
 }
 
 static int subvol_usage(int dir, const char *entry, uint64_t *ret)
@@ -89,21 +90,41 @@ int storage_open(struct storage *s, struct err *err)
 		return 0;
 	if (s->rootless || btrfs_is(s->home) || faccessat(s->home, "store", F_OK, 0) == 0)
 		return open_plain(s, err);
-	dir = loop_volume_open(s->home, s->scratch, &why);
+	dir = loop_volume_open(s->home, s->scratch, &s->volume, &why);
 	if (dir < 0 && faccessat(s->home, "volume.btrfs", F_OK, 0) == 0) {
 		*err = why;
 		return -1;
 	}
-	if (dir < 0)
+	if (dir < 0) {
+		snprintf(s->no_volume, sizeof(s->no_volume), "no btrfs volume: %s", why.msg);
 		return open_plain(s, err);
-	r = btrfs_quota_enable(dir);
-	if (r < 0) {
-		close(dir);
-		return err_sys(err, -r, "volume quota");
 	}
+	r = btrfs_quota_enable(dir);
 	s->dir = dir;
 	s->ops = &btrfs_ops;
+	if (r < 0) {
+		storage_close(s);
+		return err_sys(err, -r, "volume quota");
+	}
 	return 0;
+}
+
+bool storage_is_failed(const struct storage *s)
+{
+	struct statvfs fs;
+
+	return s->volume >= 0 && fstatvfs(s->dir, &fs) == 0 && (fs.f_flag & ST_RDONLY);
+}
+
+void storage_close(struct storage *s)
+{
+	if (s->dir >= 0)
+		close(s->dir);
+	if (s->volume >= 0) {
+		close(s->volume);
+		loop_volume_close(s->scratch);
+	}
+	s->dir = s->volume = -1;
 }
 
 bool storage_has_limit(const struct storage *s)
@@ -115,6 +136,19 @@ bool storage_has_limit(const struct storage *s)
 	if (btrfs_is(s->home))
 		return true;
 	return faccessat(s->home, "store", F_OK, 0) < 0 && loop_volume_is_possible(s->home);
+}
+
+const char *storage_limit_problem(const struct storage *s)
+{
+	if (s->rootless)
+		return "disk quotas need root";
+	if (*s->no_volume)
+		return s->no_volume;
+	if (btrfs_is(s->home))
+		return "quotas of this btrfs cannot be enabled";
+	if (faccessat(s->home, "store", F_OK, 0) == 0)
+		return "the data directory was made without a btrfs volume; use a new one";
+	return "a btrfs volume needs loop devices and btrfs-progs";
 }
 
 bool storage_has_snapshots(const struct storage *s)
@@ -129,12 +163,9 @@ static int make_upper(int entry)
 	return 0;
 }
 
-static int mount_upper(struct storage *s, const char *entry, int fd, const struct limits *l,
-		       int userns)
+static int mount_upper(int fd, int userns)
 {
-	int r = s->ops->limit ? s->ops->limit(s->dir, entry, l->disk_bytes) : 0;
-
-	return r < 0 ? r : mount_clone(fd, "", SYS_ATTR_NODEV, userns);
+	return mount_clone(fd, "", SYS_ATTR_NODEV, userns);
 }
 
 int storage_begin(struct storage *s, const char *entry, const char *template, struct err *err)
@@ -165,8 +196,10 @@ int storage_make(struct storage *s, const char *entry, const char *template, con
 	if (fd < 0)
 		return -1;
 	mnt = make_upper(fd);
+	if (mnt == 0 && s->ops->limit)
+		mnt = s->ops->limit(s->dir, entry, l->disk_bytes);
 	if (mnt == 0)
-		mnt = mount_upper(s, entry, fd, l, userns);
+		mnt = mount_upper(fd, userns);
 	if (mnt < 0) {
 		(void)s->ops->drop(s->dir, entry);
 		return err_sys(err, -mnt, "storage entry %s", entry);
@@ -183,8 +216,7 @@ static int empty_work(int entry)
 	return r < 0 ? r : mkdirat(entry, "w", 0700) < 0 ? -errno : 0;
 }
 
-int storage_reuse(struct storage *s, const char *entry, const struct limits *l, int userns,
-		  int *ret, struct err *err)
+int storage_reuse(struct storage *s, const char *entry, int userns, int *ret, struct err *err)
 {
 	auto_close int fd = -1;
 	int mnt;
@@ -194,7 +226,7 @@ int storage_reuse(struct storage *s, const char *entry, const struct limits *l, 
 	fd = open_entry(s->dir, entry);
 	mnt = fd < 0 ? fd : empty_work(fd);
 	if (mnt == 0)
-		mnt = mount_upper(s, entry, fd, l, userns);
+		mnt = mount_upper(fd, userns);
 	if (mnt < 0)
 		return err_sys(err, -mnt, "storage entry %s", entry);
 	*ret = mnt;
@@ -274,6 +306,17 @@ int storage_template(const struct storage *s, const char *entry, char ret[KEEPER
 	return 0;
 }
 
+int storage_set_template(struct storage *s, const char *entry, const char *template,
+			 struct err *err)
+{
+	char path[KEEPER_ID_SIZE + 16];
+
+	snprintf(path, sizeof(path), "%s/template", entry);
+	if (symlinkat(template, s->dir, path) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "storage entry %s", entry);
+	return 0;
+}
+
 struct each {
 	const char *prefix;
 	file_each_fn *fn;
@@ -312,10 +355,12 @@ int storage_snapshot(struct storage *s, const char *from, const char *to, struct
 int storage_seal(struct storage *s, const char *entry, struct err *err)
 {
 	auto_close int fd = open_entry(s->dir, entry);
-	int r = fd < 0 ? fd : file_remove_tree_at(fd, "w");
+	int r = fd < 0 ? fd : 0;
 
 	if (r == 0 && s->ops->limit)
-		r = btrfs_limit(fd, UINT64_MAX); /* none */
+		r = btrfs_limit(s->dir, fd, UINT64_MAX); /* first: a full entry allows no changes */
+	if (r == 0)
+		r = file_remove_tree_at(fd, "w");
 	return r < 0 ? err_sys(err, -r, "seal %s", entry) : 0;
 }
 

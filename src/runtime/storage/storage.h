@@ -14,8 +14,8 @@
  *   x-R     being removed
  *
  * k, l, n and those of the pool also contain "template", a symbolic link whose target is the name
- * of their template, because a link is created atomically. "u" is made last: an entry that has it
- * is complete. */
+ * of their template, because a link is created atomically; so does t if it stands on another t. "u"
+ * is made last: an entry that has it is complete. */
 #ifndef LODGE_RUNTIME_STORAGE_STORAGE_H
 #define LODGE_RUNTIME_STORAGE_STORAGE_H
 
@@ -34,10 +34,12 @@ struct storage_ops { /* on entries of one directory; 0 or -errno */
 struct storage {
 	const struct storage_ops *ops;
 	int dir; /* -1: not opened yet */
+	int volume; /* the file of the volume; -1: not open, or the files are not in a volume */
 	int home, scratch;
 	bool rootless;
 	bool defer_removal; /* storage_drop() renames trees to x-R, for storage_sweep() */
 	bool has_dropped; /* there are trees for storage_sweep() */
+	char no_volume[160]; /* why it has no volume */
 };
 
 /* The name of an entry: `kind` is its letter in the list above. */
@@ -52,8 +54,17 @@ bool storage_is_made(const struct storage *s);
 /* Opens the disk storage, and makes it at the first use. Cheap if it is already open. */
 int storage_open(struct storage *s, struct err *err);
 
+/* True if the volume turned read-only because a write below it failed. Nothing but a new mount
+ * helps, and that needs the end of every sandbox on it. */
+bool storage_is_failed(const struct storage *s);
+/* storage_open() mounts the volume again. */
+void storage_close(struct storage *s);
+
 /* True if limits of entries are enforced, or will be once it is open. */
 bool storage_has_limit(const struct storage *s);
+
+/* Why not, in one line. */
+const char *storage_limit_problem(const struct storage *s);
 
 /* True if entries can be copied in O(1). The storage must be open. */
 bool storage_has_snapshots(const struct storage *s);
@@ -62,9 +73,9 @@ bool storage_has_snapshots(const struct storage *s);
  * for s-ID. */
 int storage_make(struct storage *s, const char *entry, const char *template, const struct limits *l,
 		 int userns, int *ret, struct err *err);
-/* The same for an existing entry that was a layer. */
-int storage_reuse(struct storage *s, const char *entry, const struct limits *l, int userns,
-		  int *ret, struct err *err);
+/* The same for an existing entry that was a layer. It has no limit yet: if it is full, the overlay
+ * could not make its work directory and would be read-only. Call storage_limit() when it runs. */
+int storage_reuse(struct storage *s, const char *entry, int userns, int *ret, struct err *err);
 /* `owner`: host id of the sandbox's root, which owns the files if a tmpfs cannot be idmapped. */
 int storage_make_memory(const struct limits *l, int userns, uid_t owner, int *ret, struct err *err);
 
@@ -74,6 +85,9 @@ bool storage_has(const struct storage *s, const char *entry);
 int storage_files(struct storage *s, const char *entry, struct err *err);
 /* The name of its template. 0 or -errno. */
 int storage_template(const struct storage *s, const char *entry, char ret[KEEPER_ID_SIZE]);
+/* Makes an entry that has none stand on a template. */
+int storage_set_template(struct storage *s, const char *entry, const char *template,
+			 struct err *err);
 /* Calls fn for each entry whose name begins with `prefix`, with the rest of the name, until it
  * returns non-zero. */
 int storage_each(struct storage *s, const char *prefix, file_each_fn *fn, void *arg,

@@ -27,7 +27,7 @@ struct transfer {
 	bool src_eof;
 	struct guest_exec *filter; /* decompressor, or NULL */
 	uint64_t filter_at;
-	struct guest_exec *job;
+	struct guest_exec *job; /* NULL: nothing is unpacked */
 	int pipe; /* to the file job; -1 after the end of the archive */
 	size_t off, len;
 	int64_t shown_ms;
@@ -127,6 +127,8 @@ static int start_job(struct transfer *f, const char *path, unsigned flags, struc
 static int pass_input(struct transfer *f, size_t n, struct err *err)
 {
 	f->u->done += n;
+	if (f->u->hash && f->filter)
+		sha256_add(&f->u->hash->stored, f->buf, n);
 	report_progress(f);
 	if (f->filter)
 		return guest_exec_stdin_is_closed(f->filter)
@@ -189,6 +191,8 @@ static int write_pipe(struct transfer *f, const char *data, size_t len, size_t *
 	if (n < 0)
 		return err_sys(err, errno, "write to the sandbox");
 	*taken = (size_t)n;
+	if (f->u->hash)
+		sha256_add(&f->u->hash->content, data, (size_t)n);
 	return count_bytes(f->u, (size_t)n, err) < 0 ? -1 : 1;
 }
 
@@ -266,9 +270,11 @@ static int run_round(struct transfer *f, struct err *err)
 
 	if (get_time_left(f->u, &wait, err) < 0)
 		return -1;
+	if (f->pipe < 0 && has_output(f))
+		wait = 0; /* nothing has to take it */
 	if (poll(p, ARRAY_LEN(p), wait) < 0 && errno != EINTR)
 		return err_sys(err, errno, "poll");
-	if (p[0].revents && guest_exec_agent(f->job))
+	if (p[0].revents && f->job && guest_exec_agent(f->job))
 		agent_dispatch(guest_exec_agent(f->job), &ignored);
 	if (p[1].revents && guest_exec_agent(f->filter))
 		agent_dispatch(guest_exec_agent(f->filter), &ignored);
@@ -306,37 +312,70 @@ static int check_filter(struct transfer *f, struct err *err)
 	return -1;
 }
 
+static bool is_complete(const struct transfer *f)
+{
+	if (f->job)
+		return *guest_exec_ended(f->job);
+	return f->filter ? *guest_exec_ended(f->filter) && !has_output(f)
+			 : f->src_eof && !has_output(f);
+}
+
+/* A decompressor may end before its input does; the digest is of all bytes. */
+static int finish_hash(struct transfer *f, struct err *err)
+{
+	int wait;
+
+	if (f->u->hash && !f->filter)
+		f->u->hash->stored = f->u->hash->content; /* the same bytes */
+	while (f->u->hash && f->filter && !f->src_eof) {
+		ssize_t n = read(f->src, f->buf, sizeof(f->buf));
+
+		if (n < 0 && errno != EINTR)
+			return err_sys(err, errno, "read the archive");
+		if (get_time_left(f->u, &wait, err) < 0)
+			return -1;
+		f->src_eof = n == 0;
+		sha256_add(&f->u->hash->stored, f->buf, n > 0 ? (size_t)n : 0);
+	}
+	return 0;
+}
+
 static int pump_transfer(struct transfer *f, struct err *err)
 {
-	while (!*guest_exec_ended(f->job))
+	while (!is_complete(f))
 		if (run_round(f, err) < 0)
 			return -1;
 	close_fd(&f->pipe);
-	if (check_filter(f, err) < 0)
+	if (check_filter(f, err) < 0 || finish_hash(f, err) < 0)
 		return -1;
-	if (files_job_check(f->job, "unpack", err) == 0)
+	if (!f->job || files_job_check(f->job, "unpack", err) == 0)
 		return 0;
 	if (err->code == ERR_LIMIT && !err->sys)
 		err->sys = EMSGSIZE;
 	return -1;
 }
 
+/* `path` NULL: nothing is unpacked. */
 static int run_transfer(struct transfer *f, const char *path, unsigned flags, struct err *err)
 {
 	const char *program;
 	size_t head;
 
+	if (f->u->hash) {
+		sha256_init(&f->u->hash->stored);
+		sha256_init(&f->u->hash->content);
+	}
 	if (read_head(f, &head, err) < 0)
 		return -1;
 	program = find_decompressor(f->buf, head);
-	if ((program && start_filter(f, program, err) < 0) || start_job(f, path, flags, err) < 0 ||
-	    pass_input(f, head, err) < 0)
+	if ((program && start_filter(f, program, err) < 0) ||
+	    (path && start_job(f, path, flags, err) < 0) || pass_input(f, head, err) < 0)
 		return -1;
 	return pump_transfer(f, err);
 }
 
-int archive_unpack_tar(struct archive_unpack *u, int fd, const char *path, unsigned job_flags,
-		       struct err *err)
+static int transfer_archive(struct archive_unpack *u, int fd, const char *path, unsigned flags,
+			    struct err *err)
 {
 	struct transfer *f = calloc(1, sizeof(*f));
 	struct err ignored;
@@ -347,7 +386,7 @@ int archive_unpack_tar(struct archive_unpack *u, int fd, const char *path, unsig
 	f->u = u;
 	f->src = fd;
 	f->pipe = -1;
-	r = run_transfer(f, path, job_flags, err);
+	r = run_transfer(f, path, flags, err);
 	close_fd(&f->pipe);
 	if (f->job && !*guest_exec_ended(f->job))
 		(void)guest_exec_kill(f->job, &ignored);
@@ -355,4 +394,15 @@ int archive_unpack_tar(struct archive_unpack *u, int fd, const char *path, unsig
 	guest_exec_free(f->job);
 	free(f);
 	return r;
+}
+
+int archive_unpack_tar(struct archive_unpack *u, int fd, const char *path, unsigned job_flags,
+		       struct err *err)
+{
+	return transfer_archive(u, fd, path, job_flags, err);
+}
+
+int archive_unpack_verify(struct archive_unpack *u, int fd, struct err *err)
+{
+	return transfer_archive(u, fd, NULL, 0, err);
 }

@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/auto.h"
 #include "base/units.h"
+#include "wire/enforcement.h"
 
 #define LIMIT(name)                                                                                \
 	{                                                                                          \
@@ -101,6 +102,13 @@ int template_set_limit(struct template *t, const char *name, uint64_t value, str
 		return 0;
 	}
 	return err_set(err, ERR_INVALID, "unknown limit \"%.40s\"", name);
+}
+
+void template_demand_limits(struct template *t)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(fields); i++)
+		if (t->limits_set & 1u << i)
+			t->demand |= enforcement_demand(fields[i].name);
 }
 
 int template_set_env(struct template *t, const char *assignment, struct err *err)
@@ -233,7 +241,8 @@ bool template_name_is_valid(const char *name)
 {
 	char id[KEEPER_ID_SIZE] = { 0 };
 
-	return snprintf(id, sizeof(id), "%s", name) < (int)sizeof(id) && keeper_id_is_valid(id);
+	return snprintf(id, sizeof(id), "%s", name) < (int)sizeof(id) && keeper_id_is_valid(id) &&
+	       !keeper_is_image_layer(id);
 }
 
 bool template_is_builtin(const char *name)

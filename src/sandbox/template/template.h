@@ -52,6 +52,8 @@ bool template_has_mark(const char *home, const char *name, enum template_mark ma
 /* Sets NAME of "NAME=VALUE", replacing an earlier value. */
 int template_set_env(struct template *t, const char *assignment, struct err *err);
 int template_set_limit(struct template *t, const char *name, uint64_t value, struct err *err);
+/* Demands that each limit that is set can be enforced. */
+void template_demand_limits(struct template *t);
 /* JSON names of the fields of struct limits: "memory_bytes" ...; NULL after the last. */
 const char *template_limit_name(unsigned n);
 uint64_t template_limit_value(const struct template *t, unsigned n);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/template/template_fill.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "sandbox/files_client.h"
@@ -52,14 +54,13 @@ unsigned template_fill_flags(unsigned features)
 	return AGENT_JOB_ROOTFS | (features & KEEPER_HAS_ROOT ? AGENT_JOB_OWNERS : 0);
 }
 
-int template_fill_layers(struct archive_unpack *u, const struct oci_image *img, unsigned flags,
-			 struct err *err)
+int template_fill_sync(struct sandbox *sb, struct err *err)
 {
-	u->total = img->total;
-	for (size_t i = 0; i < img->nlayers; i++)
-		if (archive_unpack_tar(u, img->layers[i], "/", flags | AGENT_JOB_OCI, err) < 0)
-			return err_ctx(err, "layer %zu", i + 1);
-	return 0;
+	auto_close int fd = -1;
+
+	if (files_open(sb, NULL, "/", AGENT_READ, 0, &fd, err) < 0)
+		return -1;
+	return syncfs(fd) < 0 ? err_sys(err, errno, "sync the template") : 0;
 }
 
 /* "uid:gid" of a line "name:x:uid:gid:..." */

@@ -4,7 +4,6 @@
 #ifndef LODGE_SANDBOX_TEMPLATE_TEMPLATE_FILL_H
 #define LODGE_SANDBOX_TEMPLATE_TEMPLATE_FILL_H
 
-#include "sandbox/template/oci_image.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/template/template.h"
 #include "sandbox/template/archive_unpack.h"
@@ -16,9 +15,9 @@ struct sandbox_spec template_fill_host_spec(uint64_t bytes);
 /* Flags of the file job that unpacks a root file system. features: enum keeper_feature. */
 unsigned template_fill_flags(unsigned features);
 
-/* The layers of an image, lowest first. */
-int template_fill_layers(struct archive_unpack *u, const struct oci_image *img, unsigned flags,
-			 struct err *err);
+/* Waits until the files of the sandbox are on disk, those of the layers below it too: call it
+ * before they become a template. */
+int template_fill_sync(struct sandbox *sb, struct err *err);
 /* Replaces a user name by "uid:gid" from the template's /etc/passwd, because a rootless sandbox has
  * a single user whose id must be known before the sandbox is created. */
 int template_fill_user(struct sandbox *sb, struct template *t, struct err *err);

@@ -19,6 +19,7 @@ static const struct {
 } demands[] = {
 	{ "cgroup", KEEPER_DEMAND_CGROUP },
 	{ "disk", KEEPER_DEMAND_DISK },
+	{ "inodes", KEEPER_DEMAND_INODES },
 };
 
 static int check_type(bool holds, const char *key, const char *what, struct err *err)
@@ -92,7 +93,8 @@ static int take_demand(const json_t *v, struct template *t, struct err *err)
 		for (size_t d = 0; d < ARRAY_LEN(demands); d++)
 			if (!strcmp(s, demands[d].name))
 				bit = demands[d].bit;
-		if (check_type(bit != 0, "demand", "made of \"cgroup\" and \"disk\"", err) < 0)
+		if (check_type(bit != 0, "demand", "made of \"cgroup\", \"disk\" and \"inodes\"",
+			       err) < 0)
 			return -1;
 		t->demand |= bit;
 	}
@@ -297,4 +299,41 @@ int template_save(const char *home, const char *name, const struct template *t, 
 		return err_sys(err, e, "%s", path);
 	}
 	return sync_above(path, strlen(home), err);
+}
+
+/* ---- limits that are not enforced ------------------------------------------------------------ */
+
+void template_put_problem(struct json_out *j, const char *shown, const char *problem)
+{
+	if (!problem)
+		return;
+	json_out_object(j, NULL);
+	json_out_str(j, "limit", shown);
+	json_out_bool(j, "enforced", false);
+	json_out_str(j, "reason", problem);
+	json_out_end(j);
+}
+
+static const char *shown_name(const char *limit)
+{
+	return strcmp(limit, "cpu_milli") == 0 ? "cpus" : limit;
+}
+
+void template_put_not_enforced(struct json_out *j, const char *key, const struct enforcement *f,
+			       enum keeper_store store, const struct template *t)
+{
+	if (!f->known) {
+		json_out_null(j, key);
+		return;
+	}
+	json_out_array(j, key);
+	for (unsigned i = 0; template_limit_name(i); i++) {
+		const char *name = template_limit_name(i);
+
+		/* 0 CPUs: no limit */
+		if (!t || (t->limits_set & 1u << i && template_limit_value(t, i)))
+			template_put_problem(j, shown_name(name),
+					     enforcement_problem(f, store, name));
+	}
+	json_out_end(j);
 }

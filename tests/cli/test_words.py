@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words of the command line: other names for commands, units, and what --json prints."""
+import json
+
+import pytest
+
+from lodge import ok
+
+
+@pytest.fixture
+def two(client):
+    ids = [client.enter(key=key, user="ada") for key in ("one", "two")]
+    yield ids
+    for sid in ids:
+        client.delete("/v1/sessions/" + sid)
+
+
+# ---- names ------------------------------------------------------------------------------------
+
+
+def test_groups_are_singular_and_list_by_default(lodged, client, two):
+    for group in ("template", "snapshot", "key", "user", "policy"):
+        assert ok(lodged.lodge(group)).splitlines()[0] == ok(lodged.lodge(group, "ls")).splitlines()[0], group
+        assert list(json.loads(ok(lodged.lodge(group, "--json")))) == list(json.loads(ok(lodged.lodge(group, "ls", "--json"))))
+        assert lodged.lodge(group, "nosuch" if group != "snapshot" else "--nosuch")[0] == 2
+    assert ok(lodged.lodge("project", "--user", "ada")) == ok(lodged.lodge("project", "ls", "--user", "ada"))
+    assert lodged.lodge("team")[2] == lodged.lodge("team", "ls")[2]
+
+
+def test_old_names_work(lodged, client):
+    sid = ok(lodged.lodge("new", "old", "-u", "ada", "-p", "site")).strip()
+    for old, new in ((("show", "old"), ("inspect", "old")), (("keys",), ("key", "ls")), (("templates",), ("template",)),
+                     (("users", "show", "ada"), ("user", "inspect", "ada")), (("ls", "-u", "ada"), ("ls", "--user", "ada")),
+                     (("snapshots", "old"), ("snapshot", "ls", "old")), (("snapshots",), ("snapshot",)),
+                     (("templates", "show", "host"), ("template", "inspect", "host"))):
+        assert ok(lodged.lodge(*old)) == ok(lodged.lodge(*new)), old
+    assert "hibernated" in ok(lodged.lodge("hibernate", "old")) and client.session(sid)["state"] == "hibernated"
+    assert "active" in ok(lodged.lodge("resume", "old"))
+    assert "hibernated" in ok(lodged.lodge("stop", "old")) and "active" in ok(lodged.lodge("start", "old"))
+    snapshot = ok(lodged.lodge("snapshot", "--name", "before", "old")).strip()
+    assert ok(lodged.lodge("snapshot", "create", "-n", "after", "old")).startswith("snp_")
+    assert ok(lodged.lodge("snapshots", "-q", "old")).split()[-1].startswith("snp_")
+    assert json.loads(ok(lodged.lodge("snapshot", "inspect", snapshot, "--json")))["snapshot"]["name"] == "before"
+    assert ok(lodged.lodge("snapshot", "inspect", snapshot)).split()[:2] == ["snapshot", snapshot]
+    assert ok(lodged.lodge("rm", "--yes", "old")).startswith("old (")
+
+
+def test_words_of_docker_and_e2b(lodged, client, two):
+    assert client.post(f"/v1/sessions/{two[1]}/hibernate").status == 200
+    running, all_of_them = ok(lodged.lodge("ps", "-q")).split(), ok(lodged.lodge("ps", "-a", "-q")).split()
+    assert two[0] in running and two[1] not in running and set(two) <= set(all_of_them)
+    assert ok(lodged.lodge("sandbox", "list", "-q")).split() == all_of_them == ok(lodged.lodge("session", "ls", "-q")).split()
+    assert ok(lodged.lodge("images", "-q")) == ok(lodged.lodge("template", "-q"))
+    assert ok(lodged.lodge("commit", "one")).startswith("snp_")
+    for word, says in (("pull", "lodge template create"), ("build", "--snapshot"), ("restart", "lodge stop"),
+                       ("volume", "lodge run -v"), ("network", "no network"), ("version", "lodge --version")):
+        status, out, err = lodged.lodge(word, "x")
+        assert (status, out) == (2, b"") and err.startswith(f"lodge: there is no lodge {word}: ") and says in err, err
+    assert ok(lodged.lodge("delete", "--yes", "one")).startswith("one (")
+
+
+def test_templates_of_this_machine(lodged, tmp_path):
+    """--local names them; without a service they are meant anyway."""
+    (tmp_path / "root").mkdir()
+    here = {k: v for k, v in lodged.env(LODGE_DATA=str(tmp_path / "data"), HOME=str(tmp_path)).items()
+            if k not in ("LODGE_URL", "LODGE_API_KEY")}
+    both = dict(lodged.env(), LODGE_DATA=str(tmp_path / "data"))
+    for env, more in ((here, ()), (both, ("--local",)), (both, ("--data", str(tmp_path / "data")))):
+        assert lodged.lodge("template", "add", "mine", str(tmp_path / "root"), *more, env=env)[0] == 0
+        assert ok(lodged.lodge("template", "-q", *more, env=env)).split() == ["host", "mine"]
+        assert "mine" not in ok(lodged.lodge("template", "-q", env=both)).split()
+        assert lodged.lodge("template", "rm", "--yes", "mine", *more, env=env)[0] == 0
+    status, _, err = lodged.lodge("template", "inspect", "host", env=here)
+    assert status == 125 and "cannot find lodged" in err
+
+
+# ---- units ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words, says", [
+    (("create", "x", "--idle", "5"), "--idle 5: needs a unit, as 5s, 5m or 5h"),
+    (("create", "x", "--memory", "512"), "--memory 512: needs a unit, as 512M or 512G (512B: bytes)"),
+    (("exec", "--timeout", "1.5", "one", "true"), "--timeout 1.5: needs a unit, as 1.5s, 1.5m or 1.5h"),
+    (("run", "--timeout", "10", "true"), "--timeout 10: needs a unit, as 10s, 10m or 10h"),
+    (("run", "--memory", "64", "true"), "--memory 64: needs a unit, as 64M or 64G (64B: bytes)"),
+    (("prune", "--older-than", "7"), "--older-than 7: needs a unit, as 7s, 7m or 7h"),
+    (("template", "set", "x", "--memory", "9"), "--memory 9: needs a unit, as 9M or 9G (9B: bytes)"),
+])
+def test_times_and_sizes_need_a_unit(lodged, two, words, says):
+    assert lodged.lodge(*words) == (2, b"", f"lodge: {says}\n")
+
+
+def test_zero_and_bytes_need_none(lodged, client, two):
+    assert ok(lodged.lodge("exec", "one", "--timeout", "0", "echo", "x")) == "x\n"
+    assert lodged.lodge("set", "one", "--memory", "67108864B")[0] == 0
+    assert client.session(two[0])["limits"]["memory_bytes"] == 64 << 20
+
+
+# ---- json -------------------------------------------------------------------------------------
+
+
+def rows(out):
+    return [json.loads(line) for line in out.decode().splitlines()]
+
+
+def test_json_is_one_object_for_one_operand_and_a_line_for_each_of_several(lodged, two):
+    for words in (("inspect",), ("pause",), ("unpause",), ("extend",)):
+        status, out, _ = lodged.lodge(*words, "one", "--json")
+        assert status == 0 and [r["session"]["id"] for r in rows(out)] == two[:1], words
+        status, out, _ = lodged.lodge(*words, "--json", "one", "two")
+        assert status == 0 and [r["session"]["id"] for r in rows(out)] == two, words
+    status, out, err = lodged.lodge("inspect", "--json", "one", "nosuch", "two")
+    first, failed, last = rows(out)
+    assert status == 1 and [first["session"]["id"], last["session"]["id"]] == two and err.startswith("lodge: nosuch: ")
+    assert failed["operand"] == "nosuch" and failed["error"]["code"] == "NOT_FOUND" and "no session" in failed["error"]["message"]
+    made = [r["snapshot"]["id"] for r in rows(lodged.lodge("snapshot", "create", "one", "two", "--json")[1])]
+    assert rows(lodged.lodge("snapshot", "rm", "--yes", "--json", *made)[1]) == [{"removed": i} for i in made]
+    key = json.loads(ok(lodged.lodge("key", "create", "--json")))["key"]["id"]
+    assert json.loads(ok(lodged.lodge("key", "rm", "--yes", "--json", key)))["key"]["id"] == key
+
+
+@pytest.mark.parametrize("words, status, code", [
+    (("inspect", "nosuch"), 1, "NOT_FOUND"), (("key", "rm", "--yes", "key_nosuch"), 1, "NOT_FOUND"),
+    (("exec", "nosuch", "true"), 125, "NOT_FOUND"), (("create", "x", "--idle", "5"), 2, "INVALID"),
+    (("ls", "--state", "nosuch"), 1, "INVALID"), (("rm", "one"), 2, "INVALID"), (("ls", "x"), 2, "INVALID"),
+    (("ls", "--nosuch"), 2, "INVALID"),
+    (("ls", "--url", "unix:/nonexistent/s"), 125, "UNAVAILABLE"), (("run", "--template", "nosuch", "true"), 125, "NOT_FOUND"),
+    (("run", "/nosuch"), 127, "NOT_FOUND"),
+])
+def test_json_of_a_failure(lodged, two, tmp_path, words, status, code):
+    env = lodged.env(LODGE_DATA=str(tmp_path))
+    words = (words[0], "--json", *words[1:]) if words[0] in ("exec", "run") else (*words, "--json")
+    said, out, err = lodged.lodge(*words, env=env)
+    assert said == status and err.count("\n") == 1
+    assert json.loads(out)["error"]["code"] == code
+    message = json.loads(out)["error"]["message"]
+    assert err.startswith(f"lodge: {message}"), (message, err)
+
+
+def test_wrong_usage_is_2_everywhere(lodged):
+    for words in (("exec",), ("exec", "x"), ("exec", "--nosuch", "x", "true"), ("run",), ("run", "--nosuch", "true"), ("shell", ""),
+                  ("attach",), ("cp", "x"), ("ls", "x"), ("template", "nosuch"), ("nosuch",)):
+        assert lodged.lodge(*words)[0] == 2, words

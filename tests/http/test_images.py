@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images as templates: docker save, OCI layouts, digests, shared layers, hostile archives."""
+import contextlib
+import copy
+import gzip
+import http.client
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+from client import Lodged, wait_for
+from plain_store import Plain
+from roots import (docker_parts, docker_save, entry, image_config, layout, layout_parts, link, machine, needs_busybox, root,
+                   sandboxes, sha256, tar)
+
+TAR = {"Content-Type": "application/x-tar"}
+
+
+@pytest.fixture(scope="module")
+def plain():
+    with contextlib.closing(Plain()) as d:
+        yield d
+
+
+@pytest.fixture(params=["usual", "plain"])
+def each(request, lodged, plain):
+    """A lodged for each kind of store."""
+    yield lodged if request.param == "usual" else plain
+
+
+@pytest.fixture
+def name(request):
+    return re.sub("[^a-z0-9]+", ".", request.node.name.lower())[-60:].strip(".")
+
+
+def upload(client, name, data, status=201, query=""):
+    answer = client.post(f"/v1/templates/{name}{query}", data, headers=TAR)
+    assert answer.status == status, answer
+    return answer
+
+
+def refused(client, data, *words, query="", status=400):
+    message = upload(client, "refused", data, status, query).json["error"]["message"]
+    assert all(w in message for w in words), message
+    assert "refused" not in [t["name"] for t in client.get("/v1/templates").json["templates"]]
+
+
+def remove(client, *names):
+    client.clear()
+    for n in names:
+        assert wait_for(lambda n=n: client.delete("/v1/templates/" + n).status in (200, 404)), n
+
+
+def sh(client, template, command):
+    at = "/v1/sessions/" + client.enter(template=template)
+    answer = client.post(at + "/exec", {"argv": ["/bin/sh", "-c", command]})
+    assert answer.status == 200, answer
+    return answer.json["stdout"]
+
+
+def zstd(data):
+    return subprocess.run(["zstd", "-c"], input=data, stdout=subprocess.PIPE, check=True).stdout
+
+
+CONFIG = {"Env": ["PATH=/bin", "FROM=image"], "WorkingDir": "/app", "User": "other:staff"}
+
+
+def layers(pack=bytes):
+    """Three layers: files, a whiteout with a replaced file, an opaque directory."""
+    return [pack(root(("app", None), ("app/old", b"1"), ("app/both", b"1"), ("gone", None), ("gone/x", b"1"),
+                      ("gone/deep", None), ("gone/deep/y", b"1"))),
+            pack(tar(("app/.wh.old", b""), ("app/both", b"2"))),
+            pack(tar(("gone", None), ("gone/.wh..wh..opq", b""), ("gone/z", b"3")))]
+
+
+# ---- what is imported -------------------------------------------------------------------------
+
+
+@needs_busybox
+@pytest.mark.parametrize("make, query", [(docker_save, ""), (layout, "?format=oci")], ids=["docker", "oci"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd], ids=["plain", "gzip", "zstd"])
+def test_an_image_is_recognized_and_its_layers_are_applied(each, name, make, query, pack):
+    if pack is zstd and not shutil.which("zstd"):
+        pytest.skip("needs zstd")
+    client = each.client()
+    answer = upload(client, name, make(layers(pack), CONFIG), query=query).json
+    t = answer["template"]
+    assert t["from"]["kind"] == "oci" and answer["wants_root"] is False
+    assert (t["run_as"], t["workdir"], t["env"]) == ("2000:2000", "/app", {"PATH": "/bin", "FROM": "image"})
+    found = sh(client, name, "pwd; ls; cat both; ls /gone; id -u; echo $FROM; ls -a / | cat").split()
+    assert found[:6] == ["/app", "both", "2z", "2000", "image", "."], found
+    assert not {"manifest.json", "index.json", "oci-layout", "blobs"} & set(found)
+    remove(client, name)
+
+
+@needs_busybox
+def test_an_archive_of_podman_with_links_to_its_layers(client, name):
+    """podman and old docker link layers that are stored once."""
+    parts = docker_parts([root(), tar(("x", b"1"))], {})
+    manifest = json.loads(parts["manifest.json"])
+    first = manifest[0]["Layers"][0]
+    whole = tar(*parts.items(), ("same", None), ("same/layer.tar", link("../" + first)))
+    assert upload(client, name, whole).json["wants_root"] is True
+    manifest[0]["Layers"][0] = "same/layer.tar"
+    parts["manifest.json"] = json.dumps(manifest).encode()
+    upload(client, name + ".2", tar(*parts.items(), ("same", None), ("same/layer.tar", link("../" + first))))
+    assert sh(client, name + ".2", "cat /x") == "1"
+    remove(client, name, name + ".2")
+
+
+@needs_busybox
+def test_a_hard_link_to_a_lower_layer(each, name):
+    client = each.client()
+    upload(client, name, docker_save([root(("a", b"1")), tar(("b", entry(tarfile.LNKTYPE, "a")))], {}))
+    assert sh(client, name, "cat /a /b; [ /a -ef /b ] && echo same").split() == ["11same"]
+    remove(client, name)
+
+
+@needs_busybox
+def test_many_layers(each, name):
+    """More than the overlay has room for: the last ones become one."""
+    client = each.client()
+    data = docker_save([root()] + [tar((f"f{i}", b"%d" % i), ("last", b"%d" % i)) for i in range(39)], {})
+    upload(client, name, data)
+    assert sh(client, name, "cat /f0 /f13 /f38 /last; ls / | cat").split("\n")[0] == "0133838bin"
+    sid = client.enter(template=name)  # the layers of a session fit on top
+    for i in range(3):
+        assert client.post(f"/v1/sessions/{sid}/exec", {"argv": ["/bin/sh", "-c", f"echo {i} >> /tmp/kept"]}).status == 200
+        assert client.post(f"/v1/sessions/{sid}/hibernate").status == 200
+    answer = client.post(f"/v1/sessions/{sid}/exec", {"argv": ["/bin/cat", "/tmp/kept", "/f38"]})
+    assert answer.json["stdout"] == "0\n1\n2\n38", answer
+    remove(client, name)
+
+
+@needs_busybox
+def test_a_root_file_system_with_a_manifest_of_its_own(client, name):
+    upload(client, name, root(("manifest.json", b'{"name": "an app"}'), ("index.json", b"{}")))
+    assert client.get("/v1/templates/" + name).json["template"]["from"] == {"kind": "tar"}
+    assert sh(client, name, "cat /index.json") == "{}"
+    remove(client, name)
+
+
+# ---- what is refused --------------------------------------------------------------------------
+
+
+def test_an_image_is_never_a_root_file_system(client):
+    small = [tar(("x", b""))]
+    refused(client, docker_save(small, {}), "format", "docker save", query="?format=rootfs")
+    refused(client, layout(small, {}), "format", "OCI", query="?format=rootfs")
+    refused(client, tar(("repositories", b"{}"), ("a", None), ("a/layer.tar", small[0])), "docker before 1.10")
+    refused(client, tar(("oci-layout", b"{}"), ("blobs", None)), "index.json", "incomplete")
+    refused(client, tar(("x", b"1")), "index.json: not in the archive", query="?format=oci")
+
+
+def test_archives_with_several_images(client):
+    parts = docker_parts([tar(("x", b""))], {})
+    manifest = json.loads(parts["manifest.json"])
+    refused(client, tar(*{**parts, "manifest.json": json.dumps(manifest * 2).encode()}.items()), "2 images")
+    parts = layout_parts([tar(("x", b""))], {})
+    index = json.loads(parts["index.json"])
+    del index["manifests"][0]["platform"]
+    index["manifests"] *= 3
+    refused(client, tar(*{**parts, "index.json": json.dumps(index).encode()}.items()), "3 images")
+
+
+def test_images_for_another_machine(client):
+    refused(client, layout([tar(("x", b""))], {}, "riscv64"), "no variant for linux/" + machine())
+    for more in ({"architecture": "riscv64"}, {"os": "windows"}):
+        whole = image_config([tar(("x", b""))], {}, **more)
+        refused(client, layout([tar(("x", b""))], {}, whole=whole), "no variant for linux/", [*more.values()][0])
+
+
+def changed(data):
+    """The same length, other bytes, still a tar of one file."""
+    assert b"content" in data
+    return data.replace(b"content", b"CONTENT")
+
+
+@pytest.mark.parametrize("what", ["layer", "config", "manifest"])
+def test_a_blob_of_a_layout_that_does_not_match_its_digest(client, what):
+    parts = layout_parts([tar(("x", b"content"))], {"Env": ["A=content"]})
+    index = json.loads(parts["index.json"])
+    manifest_at = "blobs/sha256/" + index["manifests"][0]["digest"][7:]
+    manifest = json.loads(parts[manifest_at])
+    at = {"layer": manifest["layers"][0], "config": manifest["config"], "manifest": index["manifests"][0]}[what]
+    at = "blobs/sha256/" + at["digest"][7:]
+    parts[at] = parts[at].replace(b'"schemaVersion": 2', b'"schemaVersion": 3') if what == "manifest" else changed(parts[at])
+    refused(client, tar(*parts.items()), "does not match its digest", "layer 1" if what == "layer" else at[-64:])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_layer_of_docker_save_that_does_not_match_its_diff_id(client, lodged, pack):
+    parts = docker_parts([pack(tar(("x", b"content"))), pack(tar(("y", b"content")))], {})
+    second = json.loads(parts["manifest.json"])[0]["Layers"][1]
+    parts[second] = pack(tar(("y", b"CONTENT")))
+    refused(client, tar(*parts.items()), "layer 2", "content does not match its digest")
+    assert wait_for(lambda: not sandboxes(lodged)), "a sandbox is left"
+
+
+def test_a_configuration_of_docker_save_that_does_not_match_its_name(client):
+    parts = docker_parts([tar(("x", b""))], {"Env": ["A=content"]})
+    config = json.loads(parts["manifest.json"])[0]["Config"]
+    parts[config] = changed(parts[config])
+    refused(client, tar(*parts.items()), config, "does not match its digest")
+
+
+def edit_manifest(parts, edit):
+    """The layout with another manifest, whose digest fits."""
+    parts, index = dict(parts), json.loads(parts["index.json"])
+    manifest = json.loads(parts.pop("blobs/sha256/" + index["manifests"][0]["digest"][7:]))
+    edit(manifest)
+    data = json.dumps(manifest).encode()
+    parts["blobs/sha256/" + sha256(data)] = data
+    index["manifests"][0].update(digest="sha256:" + sha256(data), size=len(data))
+    return tar(*{**parts, "index.json": json.dumps(index).encode()}.items())
+
+
+@pytest.mark.parametrize("edit, words", [
+    (lambda m: m["layers"][0].update(size=7), "size differs"),
+    (lambda m: m["layers"][0].pop("size"), "no size"),
+    (lambda m: m["layers"][0].update(digest="sha512:" + "0" * 128), "not sha256"),
+    (lambda m: m["layers"][0].update(digest="sha256:../../../../etc/passwd"), "not sha256"),
+    (lambda m: m["layers"][0].update(digest="sha256:" + "0" * 64), "not in the archive"),
+    (lambda m: m["layers"].append(m["layers"][0]), "diff_ids"),
+    (lambda m: m["layers"].clear(), "no layers"),
+    (lambda m: m["layers"].extend([m["layers"][0]] * 128), "more than 128 layers"),
+    (lambda m: m["config"].update(digest="sha256:" + "0" * 64), "not in the archive"),
+], ids=["size", "no-size", "sha512", "path", "missing", "more-layers", "no-layers", "too-many", "no-config"])
+def test_a_manifest_that_lies(client, edit, words):
+    data = edit_manifest(layout_parts([tar(("x", b"content"))], {}), edit)
+    refused(client, data, words, status=413 if words.startswith("more") else 400)
+
+
+def test_indexes_inside_each_other(client):
+    """Digests make a cycle impossible; a long chain ends."""
+    parts = layout_parts([tar(("x", b""))], {})
+    index = parts["index.json"]
+    for _ in range(8):
+        parts["blobs/sha256/" + sha256(index)] = index
+        platform = {"os": "linux", "architecture": machine()}
+        index = json.dumps({"manifests": [{"digest": "sha256:" + sha256(index), "size": len(index),
+                                           "platform": platform}]}).encode()
+    refused(client, tar(*{**parts, "index.json": index}.items()), "index.json", "no manifest")
+
+
+@pytest.mark.parametrize("path, words", [
+    ("/etc/passwd", "not the path"), ("../../etc/passwd", "not the path"), ("a/../../etc/passwd", "not the path"),
+    ("", "not the path"), (7, "not the path"), ("x" * 300, "not the path"), ("dev/null", "dev/null"),
+    ("proc/self/environ", "proc/self/environ"), ("proc/1/maps", "proc/1/maps"), ("nosuch", "not in the archive"), ("a", "not a regular file"),
+])
+def test_paths_of_docker_save_stay_in_the_archive(client, path, words):
+    parts = docker_parts([tar(("x", b""))], {})
+    manifest = json.loads(parts["manifest.json"])
+    for key, value in (("Layers", [path]), ("Config", path)):
+        bad = copy.deepcopy(manifest)
+        bad[0][key] = value
+        refused(client, tar(*{**parts, "manifest.json": json.dumps(bad).encode(), "a/b": b""}.items()), words)
+
+
+def test_json_of_an_image_costs_little_memory(client):
+    """A value of two bytes takes hundreds while lodged has it parsed."""
+    labels = {"Labels": {str(i): "" for i in range(20000)}}
+    refused(client, docker_save([tar(("x", b""))], labels), "more than 16384 values")
+
+
+@pytest.mark.parametrize("target", ["/proc/self/environ", "/dev/zero", "/etc/shadow", "nosuch"])
+def test_links_of_the_archive_lead_nowhere(client, target):
+    parts = docker_parts([tar(("x", b""))], {})
+    layer = json.loads(parts["manifest.json"])[0]["Layers"][0]
+    refused(client, tar(*{**parts, layer: link(target)}.items()), layer)
+
+
+# ---- hostile layers ---------------------------------------------------------------------------
+
+
+ESCAPES = {
+    "absolute": [("/var/tmp/lodge-escaped", b"x")],
+    "dot-dot": [("../" * 20 + "var/tmp/lodge-escaped", b"x")],
+    "link": [("d", link("/var/tmp")), ("d/lodge-escaped", b"x")],
+    "hard-link": [("h", entry(tarfile.LNKTYPE, "../../../../etc/passwd"))],
+    "hard-link-by-a-link": [("etc", link("/proc/1/root/etc")), ("h", entry(tarfile.LNKTYPE, "etc/hostname"))],
+    "whiteout": [(".wh...", b""), ("d/.wh...", b""), (".wh..", b""), (".wh.", b"")],
+    "whiteout-by-a-link": [("d", link("/proc")), ("d/.wh.self", b""), ("d/.wh..wh..opq", b"")],
+    "device": [("d", entry(tarfile.CHRTYPE, devmajor=1, devminor=1)), ("d", b"over it")],
+    "twice": [("f", b"1"), ("f", None), ("f/g", b"2"), ("f", b"3")],
+    "link-to-itself": [("l", link("l")), ("l/x", b"")],
+}
+
+
+@pytest.mark.parametrize("below", [[], [("d", link("/var/tmp")), ("etc", link("/etc"))]], ids=["alone", "above"])
+@pytest.mark.parametrize("evil", [pytest.param(v, id=k) for k, v in ESCAPES.items()])
+def test_layers_cannot_escape_their_root(client, name, evil, below):
+    """Also through links of a layer below."""
+    answer = client.post(f"/v1/templates/{name}", docker_save([tar(*below, ("x", b"")), tar(*evil)], {}), headers=TAR)
+    assert not os.path.lexists("/var/tmp/lodge-escaped"), "out"
+    assert answer.status in (201, 400), answer
+    remove(client, name)
+
+
+def sparse(size):
+    """A GNU sparse file that claims to be large."""
+    info = entry(tarfile.GNUTYPE_SPARSE)
+    data = bytearray(tar(("big", info)))
+    data[483:495] = b"%011o\0" % size
+    data[148:156] = b"        "
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    return bytes(data)
+
+
+def test_sparse_files_and_unknown_entries(client):
+    for bad in (sparse(1 << 40), tar(("p", entry(tarfile.REGTYPE, pax_headers={"GNU.sparse.size": str(1 << 40)}))),
+                tar(("u", entry(b"Q")))):
+        refused(client, docker_save([bad], {}), "layer 1")
+
+
+def test_an_entry_that_claims_more_than_it_has(client):
+    data = bytearray(tar(("x", b"1")))
+    data[124:136] = b"77777777777\0"
+    data[148:156] = b"        "
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    refused(client, docker_save([bytes(data)], {}), "layer 1", "unexpected end")
+
+
+def test_a_layer_that_grows():
+    with contextlib.closing(Lodged(template_size="2M")) as small:
+        client = small.client()
+        for pack in (gzip.compress, zstd) if shutil.which("zstd") else (gzip.compress,):
+            refused(client, docker_save([pack(tar(("zeros", bytes(16 << 20))))], {}), "2097152", status=413)
+        assert wait_for(lambda: not sandboxes(small))
+
+
+# ---- sharing ----------------------------------------------------------------------------------
+
+
+def stored(lodged):
+    """Names and bytes of the templates on disk."""
+    store, found = os.path.join(lodged.keeper_home(), "store"), {}
+    for n in os.listdir(store):
+        if n.startswith("t-"):
+            found[n[2:]] = sum(os.lstat(os.path.join(at, f)).st_size for at, _, files in os.walk(os.path.join(store, n))
+                               for f in files if not os.path.islink(os.path.join(at, f)))
+    return found
+
+
+def shared(lodged):
+    return {n: size for n, size in stored(lodged).items() if n.startswith("sha256.")}
+
+
+@needs_busybox
+def test_the_same_image_twice_costs_nothing(plain, name):
+    client = plain.client()
+    base, top = root(("big", os.urandom(1 << 20))), tar(("top", b"top"))
+    upload(client, name, docker_save([base, top], {"User": "other"}))
+    once = stored(plain)
+    assert len(shared(plain)) == 2 and once[name] == 0
+    upload(client, name + ".2", layout([gzip.compress(base), top], {}))  # by another tool, compressed
+    assert {n: s for n, s in stored(plain).items() if n != name + ".2"} == once and stored(plain)[name + ".2"] == 0
+    upload(client, name + ".3", docker_save([base, tar(("other", b"3"))], {}))  # another image on the same base
+    assert len(shared(plain)) == 3 and sum(shared(plain).values()) == sum(shared(plain)[n] for n in once if n != name) + 1
+    for n, files in ((name, "top"), (name + ".2", "top"), (name + ".3", "other")):
+        assert sh(client, n, "ls / | cat").split().count(files) == 1
+    remove(client, name)
+    assert sh(client, name + ".2", "cat /top") == "top"  # the other image keeps the layers
+    remove(client, name + ".2")
+    assert len(shared(plain)) == 2
+    remove(client, name + ".3")
+    assert not shared(plain)
+
+
+@needs_busybox
+def test_writes_of_a_session_do_not_reach_shared_layers(plain, name):
+    client = plain.client()
+    data = docker_save([root(("shared", entry(tarfile.DIRTYPE, mode=0o777)), ("shared/f", b"1"))], {})
+    upload(client, name, data)
+    upload(client, name + ".2", data)
+    sh(client, name, "echo mine > /shared/g; rm -f /shared/f; ls /shared")
+    assert sh(client, name + ".2", "ls /shared; cat /shared/f") == "f\n1"
+    remove(client, name, name + ".2")
+
+
+@needs_busybox
+def test_a_digest_alone_gives_no_files(plain, name):
+    """An archive that names a stored layer, but does not have its bytes, is refused."""
+    client = plain.client()
+    secret = tar(("secret", b"content"))
+    upload(client, name, docker_save([root(), secret], {}))
+    parts = docker_parts([root(), secret], {})
+    parts[json.loads(parts["manifest.json"])[0]["Layers"][1]] = tar(("nothing", b""))
+    refused(client, tar(*parts.items()), "layer 2", "does not match")
+    assert len(shared(plain)) == 2
+    remove(client, name)
+    assert not shared(plain)
+
+
+def test_names_of_layers_are_reserved(client):
+    refusal = client.post("/v1/templates/sha256." + "0" * 56, tar(("x", b"")), headers=TAR)
+    assert refusal.status == 400 and refusal.code == "INVALID", refusal
+
+
+@needs_busybox
+def test_a_failed_image_leaves_no_layers(plain, name):
+    client = plain.client()
+    refused(client, docker_save([root(), b"\x1f\x8bbroken"], {}), "layer 2")
+    refused(client, docker_save([root(), tar(("x", b""))], {"User": "nosuch"}), "nosuch")
+    assert wait_for(lambda: not shared(plain)), shared(plain)
+    upload(client, name, docker_save([root()], {}))  # the layers of another image stay
+    refused(client, docker_save([root(), b"\x1f\x8bbroken"], {}), "layer 2")
+    assert len(shared(plain)) == 1 and sh(client, name, "echo works") == "works\n"
+    remove(client, name)
+    assert not shared(plain)
+
+
+@needs_busybox
+def test_layers_of_a_killed_build_are_removed_at_the_next_start(name):
+    with contextlib.closing(Plain()) as d:
+        client = d.client()
+        upload(client, name, docker_save([root(), tar(("x", b"1"))], {}))
+        store = os.path.join(d.keeper_home(), "store")
+        kept = set(shared(d))
+        d.stop()
+        for n in ("1", "2"):  # as a build leaves them when it is killed
+            os.makedirs(os.path.join(store, "t-sha256." + n * 56, "u"))
+        os.symlink("sha256." + "1" * 56, os.path.join(store, "t-sha256." + "2" * 56, "template"))
+        d.start()
+        client = d.client()
+        assert sh(client, name, "cat /x") == "1"
+        assert wait_for(lambda: set(shared(d)) == kept), shared(d)
+
+
+@needs_busybox
+@pytest.mark.parametrize("step", ["image:sealed", "image:created"])
+def test_a_build_that_is_killed_leaves_no_layers(name, monkeypatch, step):
+    """At the second step a sandbox still uses the layer when lodged starts again."""
+    monkeypatch.setenv("LODGE_CRASH_AT", step)
+    with contextlib.closing(Plain()) as d:
+        with pytest.raises((OSError, http.client.HTTPException)):
+            d.client().post("/v1/templates/" + name, docker_save([root(), tar(("x", b"1"))], {}), headers=TAR)
+        d.process.wait(60)
+        assert len(shared(d)) == 1
+        monkeypatch.delenv("LODGE_CRASH_AT")
+        d.start()
+        assert wait_for(lambda: not shared(d) and not sandboxes(d)), shared(d)
+        upload(d.client(), name, docker_save([root(), tar(("x", b"1"))], {}))
+        assert sh(d.client(), name, "cat /x") == "1"
+
+
+@needs_busybox
+def test_concurrent_uploads_share_one_set_of_layers(plain, name):
+    from concurrent.futures import ThreadPoolExecutor
+    client = plain.client()
+    data = docker_save([root(), tar(("x", b"1"))], {})
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda i: client.post(f"/v1/templates/{name}.{i}", data, headers=TAR), range(3)))
+    assert [a.status for a in found] == [201] * 3, found
+    assert len(shared(plain)) == 2
+    for i in range(3):
+        assert sh(client, f"{name}.{i}", "cat /x") == "1"
+    remove(client, *(f"{name}.{i}" for i in range(3)))
+    assert not shared(plain)
