@@ -33,6 +33,9 @@ class RemoteWorld:
     def batch(self):
         return lodge.BatchSandboxClient("remote", self.service.url, KEY)
 
+    def projects(self):
+        return lodge.ProjectClient("remote", self.service.url, KEY)
+
     def arguments(self):
         return {"mode": "remote", "server_url": self.service.url, "api_key": KEY}
 
@@ -84,6 +87,9 @@ class LocalWorld:
 
     def batch(self):
         return self._with_home(lambda: lodge.BatchSandboxClient("local"))
+
+    def projects(self):
+        return self._with_home(lambda: lodge.ProjectClient("local"))
 
     def _with_home(self, make):
         was = os.environ.get("LODGE_DATA")

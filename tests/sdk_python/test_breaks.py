@@ -105,16 +105,19 @@ def test_a_malformed_stream_is_an_error():
             _streams.ServerEvents("/v1/events", 60).feed(b"data: " + text + b"\n")
 
 
-def test_output_before_the_retained_window_is_an_error(way, session, do):
+def test_output_before_the_retained_window_is_told(way, session, do):
     x = do(session.start("seq 1 400000"))
-    do(x.wait(60))
+    whole = do(x.wait(180))
+    assert whole.truncated and whole.limits == ["LIMIT_OUTPUT"] and whole.stdout.endswith(b"\n400000\n")
     with pytest.raises(lodge.OutputGoneError) as e:
         do(x.output())
     at = e.value.details["stdout_offset"]
     rest = b"".join(event.data for event in do(x.stream(at)))
     assert rest.endswith(b"\n400000\n") and len(rest) == 1 << 20
-    with pytest.raises(lodge.OutputGoneError):
-        do(x.stream())
+    assert rest == whole.stdout
+    events = do(x.stream())
+    assert [(e.kind, e.stream, e.offset, e.bytes) for e in events[:1]] == [("gap", "stdout", 0, at)]
+    assert b"".join(e.data for e in events) == rest and events[-1].result.truncated
 
 
 def test_an_exec_is_not_run_twice(way, service, session, do):

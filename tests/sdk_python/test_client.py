@@ -4,8 +4,10 @@ import io
 import os
 import tarfile
 import uuid
+import warnings
 
 import pytest
+from client import KEY
 
 import lodge
 
@@ -34,6 +36,38 @@ def test_enter_and_list(way, do):
     assert do(way.client.sessions(user="ada")) == []
 
 
+def test_what_an_existing_session_ignores_is_named_with_one_warning(way, do):
+    key = "k-" + uuid.uuid4().hex
+    first = do(way.client.enter(key, limits={"pids": 50}, idle_timeout_ms=600000))
+    assert first.ignored == []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again = do(way.client.enter(key, limits={"pids": 60}, idle_timeout_ms=600000, template="host"))
+        assert again.ignored == ["limits.pids"] and again.outcome == "reused"
+        do(way.client.enter(key, limits={"pids": 50}))
+    assert [w.category for w in caught] == [lodge.IgnoredWarning], [str(w.message) for w in caught]
+    assert way.kind == "async" or caught[0].filename == __file__
+    assert str(caught[0].message) == f"session {key} already exists: limits.pids ignored; patch() changes what can be changed"
+    do(first.delete())
+
+
+def test_extend_says_what_it_did(way, do):
+    session = do(way.client.enter(lifetime_ms=60000, max_lifetime_ms=120000, delete_after_ms=90000))
+    assert session.record["lifetime_ms"] == 60000 and session.record["delete_after_ms"] == 90000
+    for moved, most in ((40000, False), (20000, True), (0, True)):
+        before = do(session.get())["expires_at"]
+        now = do(session.extend(40000))
+        assert (now["extended_by_ms"], now["at_maximum"], now["expires_at"] - before) == (moved, most, moved)
+    with pytest.raises(lodge.InvalidError, match="lifetime_ms: must be at most max_lifetime_ms"):
+        do(session.patch(lifetime_ms=10 ** 6))
+    with pytest.raises(lodge.InvalidError, match="idle_timeout_ms: must be at most 1d"):
+        do(way.client.enter(idle_timeout_ms=7 * 86400000))
+    seen = do(session.get())["version"]
+    with pytest.raises(lodge.ConflictError):
+        do(session.delete(if_version=seen + 1))
+    do(session.delete(if_version=seen))
+
+
 def test_pause_hibernate_resume_and_extend(session, do):
     assert do(session.probe())["status"] == "connected" and do(session.probe(2.5))["verified"]
     assert do(session.extend(60000))["state"] == "active" and do(session.activity())["id"] == session.id
@@ -59,8 +93,9 @@ def test_exec(session, do):
     key = uuid.uuid4().hex
     ids = {do(session.exec("echo x >> once", idempotency_key=key)).exec_id for _ in range(3)}
     assert len(ids) == 1 and do(session.files.read("once")) == b"x\n"
-    with pytest.raises(lodge.InvalidError):
-        do(session.exec(["/no/such"]))
+    for missing in ("/no/such", ["/no/such"]):
+        r = do(session.exec(missing))
+        assert r.exit_code == 127 and b"/no/such" in r.stderr and not r.stdout
     assert {e["exec_id"] for e in do(session.execs())} >= ids
 
 
@@ -85,8 +120,8 @@ def test_background_commands(session, do):
     with pytest.raises(lodge.TimeoutError):
         do(x.wait(0.1))
     do(x.write(b"!", eof=True))
-    r = do(x.wait(30))
-    assert r.exit_code == 2 and r.stdout_bytes == 261
+    r = do(x.wait(180))
+    assert r.exit_code == 2 and r.stdout_bytes == 261 and r.stdout == raw + b"!bye\n" and not r.truncated
     again = session.command(x.id)
     assert b"".join(e.data for e in do(again.stream(256))) == b"!bye\n"
     assert do(again.output(256)).done
@@ -96,7 +131,7 @@ def test_signals_and_kill(session, do):
     x = do(session.start("trap 'echo caught; exit 9' USR1; while :; do sleep 0.05; done", timeout=60))
     do(session.exec("sleep 0.3"))  # until the trap is set
     do(x.signal("USR1"))
-    assert do(x.wait(30)).exit_code == 9 and do(x.output()).stdout == b"caught\n"
+    assert do(x.wait(180)).exit_code == 9 and do(x.output()).stdout == b"caught\n"
     y = do(session.start("sleep 600"))
     assert do(y.kill())["state"] == "killed" and do(y.kill())["state"] == "killed"
     z = do(session.start("sleep 600", pty={"rows": 1, "cols": 2}))
@@ -211,6 +246,8 @@ def test_administration(way, do, session):
     do(c.delete_policy(name))
     assert do(c.set_quota("zoe", sandboxes=2))["quota"]["sandboxes"] == 2
     assert do(c.quota("zoe"))["usage"]["sessions"] == 0
+    assert do(c.set_user(name, name="Zoe", email="zoe@example.com"))["user"]["email"] == "zoe@example.com"
+    assert [(u["id"], u["name"]) for u in do(c.users(q=name, sort="memory"))["users"]] == [(name, "Zoe")]
     with pytest.raises(lodge.NotFoundError):  # a user without sessions or projects
         do(c.user("zo\u00eb"))
     assert "host" in [t["name"] for t in do(c.templates())] and do(c.template("host"))["builtin"]
@@ -219,7 +256,7 @@ def test_administration(way, do, session):
     assert do(c.patch_template(name, workdir=None))["workdir"] is None
     assert do(c.delete_template(name)) == name
     assert do(c.environment(refresh=True))["template"] == "host" and do(c.environment())["pwd"]
-    assert do(c.health())["status"] == "ok" and do(c.ready())["ready"] and "lodge_" in do(c.metrics())
+    assert do(c.health())["status"] == "ok" and do(c.ready()) is True and "lodge_" in do(c.metrics())
     assert do(c.openapi())["openapi"] and do(c.progress())["status"] == "ready"
     assert do(c.watch_progress())[-1]["status"] == "ready"
 
@@ -239,6 +276,9 @@ def test_policies_and_limits_are_typed(way, do):
     name = "n" + uuid.uuid4().hex[:12]
     do(way.client.create_policy(name, commands={"deny": ["rm"]}))
     s = do(way.client.enter(policy=name, limits={"file_bytes": 1 << 20}))
+    assert {p["limit"]: p["enforced"] for p in s.record["limits_not_enforced"]}["inodes"] is False
+    with pytest.raises(lodge.ConflictError, match="inodes. cannot be enforced on this host"):
+        do(s.patch(limits={"inodes": 5000}))
     with pytest.raises(lodge.PolicyError) as e:
         do(s.exec("echo hi; rm x"))
     assert e.value.details["word"] == "rm" and e.value.details["policy"] == name
@@ -304,3 +344,55 @@ def test_context_managers(service):
             assert s.exec("true").ok
         with pytest.raises(lodge.GoneError):
             s.get()
+
+
+def leave(do, session):
+    """The end of `with`, or of `async with`."""
+    do(session.__exit__(None, None, None) if hasattr(session, "__exit__") else session.__aexit__(None, None, None))
+
+
+@pytest.mark.parametrize("names", ["key", "user", "thread user", "idempotency_key"])
+def test_leaving_the_block_keeps_what_has_a_name(way, do, names):
+    how = dict.fromkeys(names.split(), "carol-" + uuid.uuid4().hex)
+    made = do(way.client.enter(**how))
+    try:
+        for s in (made, do(way.client.enter(**how)), way.client.session(made.id), do(way.client.enter(pin=made.id))):
+            leave(do, s)
+            assert do(s.get())["state"] == "active"
+        fork, = do(made.fork(key="carol-2"))
+        leave(do, fork)
+        assert do(fork.delete())["session"] == fork.id
+        nameless, = do(made.fork())
+        leave(do, nameless)
+        with pytest.raises(lodge.GoneError):
+            do(nameless.get())
+    finally:
+        do(made.delete())
+
+
+@pytest.mark.parametrize("wrong", [-1, -0.001, float("nan"), float("inf"), "1", True])
+def test_a_wrong_timeout_is_refused_by_every_method(way, session, do, wrong):
+    x = session.command("exe_x")
+    for name, call in {"exec": lambda: session.exec("true", timeout=wrong), "stream": lambda: session.stream("true", timeout=wrong),
+                       "start": lambda: session.start("true", timeout=wrong), "wait": lambda: x.wait(wrong),
+                       "output": lambda: x.output(wait=wrong), "probe": lambda: session.probe(wrong),
+                       "enter": lambda: way.client.enter(timeout=wrong),
+                       "client": lambda: type(way.client)("unix:/x", timeout=wrong),
+                       "retry": lambda: type(way.client)("unix:/x", retry_for=wrong),
+                       "reconnect": lambda: type(way.client)("unix:/x", reconnect_for=wrong)}.items():
+        with pytest.raises(lodge.InvalidError, match="must be a number of seconds") as e:
+            do(call())
+        assert e.value.code == "INVALID", name
+    assert not [r for r in do(session.execs()) if r["state"] == "running"]
+
+
+@pytest.mark.parametrize("none", [0, 0.0, None])
+def test_no_limit(way, do, none):
+    w = type(way.client)(way.client.server_url, KEY, timeout=none)
+    s = do(w.enter(timeout=none))
+    assert do(s.exec("sleep 0.2; echo on", timeout=none)).stdout == b"on\n"
+    assert do(s.stream("sleep 0.2; exit 4", timeout=none))[-1].result.exit_code == 4
+    job = do(s.start("sleep 0.2; echo on", timeout=none))
+    assert do(job.wait(none)).stdout == b"on\n"
+    do(s.delete())
+    do(w.close())

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The methods of SessionManager."""
 import concurrent.futures
+import contextlib
+import os
+import signal
 import uuid
 
 import pytest
-from client import KEY
+from client import KEY, wait_for
+from places import Service
 
 import lodge
 
@@ -36,7 +40,7 @@ def test_concurrent_calls_share_one_creation(manager):
     key = "k-" + uuid.uuid4().hex
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
         found = list(pool.map(lambda _: manager.get_or_create_session(key), range(12)))
-    assert len({s.id for s in found}) == 1 and sum(s.outcome == "created" for s in found) >= 1
+    assert len({s.id for s in found}) == 1 and sorted(s.outcome for s in found) == ["created"] + ["reused"] * 11
 
 
 def test_reads_change_nothing(manager):
@@ -45,6 +49,19 @@ def test_reads_change_nothing(manager):
     before = manager.get_session(key)
     assert manager.is_session_valid(key) and manager.has_active_session(key)
     assert manager.get_session(key) == before
+
+
+def test_valid_means_that_the_sandbox_answers():
+    with contextlib.closing(Service(probe_timeout="1s", probe_failures=100000)) as service, \
+            lodge.Client(service.url, KEY) as client, lodge.SessionManager(client) as manager:
+        init = service.init_of(manager.get_or_create_session("hangs").record)
+        assert manager.is_session_valid("hangs")
+        os.kill(init, signal.SIGSTOP)
+        try:
+            assert not manager.is_session_valid("hangs") and manager.has_active_session("hangs")
+        finally:
+            os.kill(init, signal.SIGCONT)
+        assert wait_for(lambda: manager.is_session_valid("hangs"))
 
 
 def test_extend_and_invalidate(manager):

@@ -26,7 +26,7 @@ def installed(tmp_path_factory):
            "PATH": os.path.dirname(sys.executable) + ":" + os.environ["PATH"]}
     block, = pages.blocks("wheel")
     subprocess.run(["bash", "-ec", block.text], cwd=work, env=env, check=True)
-    wheel, = work.glob("lodge-*-py3-none-any.whl")
+    wheel, = work.glob("lodge_sandbox-*-py3-none-any.whl")
     subprocess.run([sys.executable, "-m", "pip", "-q", "install", "--no-index", "--no-deps", "--target", work / "target",
                     wheel], env=env, check=True)
     return wheel, work / "target"
@@ -40,7 +40,70 @@ def test_the_wheel(installed):
     r = subprocess.run([sys.executable, "-c", "import lodge; print(lodge.__version__, lodge.__file__)"], cwd="/",
                        env={"PYTHONPATH": str(target)}, capture_output=True, text=True, check=True)
     version, place = r.stdout.split()
-    assert place.startswith(str(target)) and f"lodge-{version}-" in wheel.name
+    assert place.startswith(str(target)) and f"lodge_sandbox-{version}-" in wheel.name
+
+
+def test_the_metadata_of_the_wheel(installed):
+    wheel, _ = installed
+    with zipfile.ZipFile(wheel) as z:
+        info = {n.rpartition("/")[2]: z.read(n).decode() for n in z.namelist() if ".dist-info/" in n}
+    with open(os.path.join(ROOT, "LICENSE"), encoding="utf-8") as f:
+        assert info["LICENSE"] == f.read()
+    head, _, readme = info["METADATA"].partition("\n\n")
+    for line in ("Name: lodge-sandbox", "License: Apache-2.0", "Requires-Python: >=3.9", "Classifier: Typing :: Typed"):
+        assert line in head.splitlines(), head
+    assert "Requires-Dist" not in head and "Summary: " in head
+
+
+def test_the_readme_stands_alone():
+    """It begins with Sandbox, and leads to no file that is not in the package."""
+    with open(os.path.join(PACKAGE, "README.md"), encoding="utf-8") as f:
+        text = f.read()
+    assert "lodge.Sandbox.create()" in text.split("```python")[1].split("```")[0] and "../" not in text
+
+
+def pythons():
+    """Of the supported versions, those that are on this machine; always the one that runs this."""
+    found = {sys.executable}
+    for minor in range(9, 14):
+        path = shutil.which(f"python3.{minor}")
+        if path and subprocess.run([path, "-c", ""], capture_output=True).returncode == 0:
+            found.add(path)
+    return sorted(found)
+
+
+TRY = """
+import asyncio, pathlib, lodge, lodge.records
+with lodge.Sandbox.create() as box:
+    assert box.run("printf 1; exit 3", on_stdout=print).exit_code == 3
+    box.upload_dir("app")
+    box.download_dir("app", "back")
+    assert pathlib.Path("back/f").read_text() == "x"
+    with box.pty("echo hi") as pty:
+        assert b"hi" in b"".join(pty)
+assert lodge.Sandbox.map(lambda box, n: n * int(box.run("echo 2").stdout), [1, 2], concurrency=2) == [2, 4]
+async def main():
+    async with await lodge.AsyncSandbox.create() as box:
+        job = await box.run("echo ready; cat", background=True)
+        assert await job.wait_for_log("ready") == "ready"
+        await job.write("x", eof=True)
+        assert (await job.wait(60)).stdout == "ready\\nx"
+        async with await box.pty("echo hi") as pty:
+            assert b"hi" in b"".join([piece async for piece in pty])
+        await box.upload_dir("app", "a/b")
+        assert await box.files.read("a/b/f") == b"x"
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("python", pythons(), ids=os.path.basename)
+def test_the_wheel_on_every_python(installed, service, tmp_path, python):
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/f").write_text("x")
+    env = {**os.environ, "PYTHONPATH": str(installed[1]), "PYTHONDONTWRITEBYTECODE": "1", "LODGE_URL": service.url,
+           "LODGE_API_KEY": KEY}
+    r = subprocess.run([python, "-W", "error", "-c", TRY], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    assert (r.returncode, r.stdout, r.stderr) == (0, "1\n", "")
 
 
 # newer than Python 3.9, but accepted by its parser
@@ -196,8 +259,3 @@ def test_the_example_with_a_model(world, tool, monkeypatch):
     assert tool.converse(model, "six times seven?", "ada", "talk", world.mode) == "42"
     assert seen[0] == "six times seven?" and seen[2] == "42\n\n(exit code 0)"
     assert "(exit code 127)" in seen[3] and "(exit code 137)" in seen[4]
-
-
-def test_the_type_stubs_are_up_to_date():
-    assert subprocess.run([sys.executable, os.path.join(PACKAGE, "stubs.py"), "--check"]).returncode == 0, \
-        "run sdk/python/stubs.py to update them"

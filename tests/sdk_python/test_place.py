@@ -130,3 +130,19 @@ def test_paths_with_dot_dot_are_refused():
             list(ask() or ())
     for name in ("..x", "a/...", "x..", "./a", "a//b", ""):
         assert _http.Request("GET", "/files/" + _http.quote_path(name))
+
+
+def test_a_client_of_threads_takes_the_service_that_is_named(monkeypatch, tmp_path):
+    """Without a mode; a mode that is given counts."""
+    monkeypatch.setenv("LODGE_URL", f"unix:{tmp_path}/none.sock")
+    for make in (lodge.SandboxClient, lodge.ProjectClient):
+        assert make().mode == "remote"
+    assert lodge.BatchSandboxClient()._client.mode == "remote"
+    monkeypatch.delenv("LODGE_URL")
+    assert lodge.SandboxClient(server_url="http://far:1").mode == "remote"
+    with pytest.raises(ValueError, match="^mode: 'far' is neither"):
+        lodge.SandboxClient("far")
+    monkeypatch.setenv("LODGE_LIB", str(tmp_path / "no.so"))
+    for make in (lodge.SandboxClient, lambda: lodge.SandboxClient("local", "http://far:1")):
+        with pytest.raises(lodge.SandboxError, match="local mode needs liblodge.so"):
+            make()

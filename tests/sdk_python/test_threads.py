@@ -30,11 +30,17 @@ def test_one_session_for_one_thread(world):
     thread = "t-" + uuid.uuid4().hex
     with world.client() as a, world.client() as b:
         made = a.get_or_create_session("ada", thread)
-        assert set(made) == {"session_id", "thread_id", "status", "workspace_dir", "user", "expires_at"}
+        assert set(made) == {"session_id", "thread_id", "status", "workspace_dir", "user", "expires_at", "adjusted", "ignored"}
         assert made["status"] == "created" and made["thread_id"] == thread
         assert made["workspace_dir"] == "/workspace" and made["user"] == "user" and made["expires_at"].endswith("Z")
         again = b.get_or_create_session("ada", thread)
         assert again["status"] == "existing" and again["session_id"] == made["session_id"] == a.session_id
+        with pytest.warns(lodge.IgnoredWarning, match="timeout_minutes ignored; it keeps its own"):
+            assert a.get_or_create_session("ada", thread, 31)["ignored"] == ["timeout_minutes"]
+        with pytest.warns(lodge.IgnoredWarning, match="timeout_minutes reduced to the maximum"):
+            assert a.get_or_create_session("ada", thread + "-long", 10080)["adjusted"] == ["timeout_minutes"]
+        a.close_session()
+        a.get_or_create_session("ada", thread)
         a.execute("echo hello > f")
         assert b.execute("cat f; pwd; id -u")["stdout"] == "hello\n/workspace\n1000\n"
 
@@ -95,8 +101,9 @@ def test_the_timeout_is_applied(sandbox):
     r = sandbox.execute("sleep 600 & sleep 600", timeout=0.3)
     assert r["timed_out"] and r["limits"] == ["TIMEOUT"] and r["exit_code"] > 128
     assert says(sandbox, "ps ax | grep -c '[s]leep 600' || :") == "0\n"
-    assert sandbox.execute("true", timeout=None)["exit_code"] == 0
-    for wrong in (0, -1, 1e9, "5", True):
+    for none in (0, None):
+        assert sandbox.execute("sleep 0.2; echo to its end", timeout=none)["stdout"] == "to its end\n"
+    for wrong in (-1, -0.5, 1e9, "5", True):
         with pytest.raises(lodge.SandboxError, match="timeout"):
             sandbox.execute("true", timeout=wrong)
 
@@ -195,7 +202,8 @@ def test_too_many_files(sandbox):
     says(sandbox, "touch $(seq 1000)")
     with pytest.raises(lodge.LimitError) as e:
         sandbox.upload_file_from_bytes("one-more", b"")
-    assert e.value.details == {"error": "Too many files in workspace", "max_files": 1000, "current_files": 1000}
+    assert e.value.details == {"error": "Too many files in workspace", "max_files": 1000, "current_files": 1000,
+                               "applies_to": "uploads"}
     sandbox.upload_file_from_bytes("7", b"instead")
 
 

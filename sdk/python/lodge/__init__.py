@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """lodge: a Linux machine of its own for every user, conversation or agent."""
-from .aio import AsyncClient, AsyncExec, AsyncFiles, AsyncSession
-from .client import Client, Exec, Files, Session
-from .errors import (ConflictError, DeniedError, Error, GoneError, InternalError, InvalidError, LimitError, NotFoundError,
-                     OutputGoneError, PolicyError, PreconditionError, SandboxError, SessionExpiredError, TimeoutError,
-                     TransportError, UnauthenticatedError, UnavailableError)
+from ._hooks import RetryPolicy
+from ._version import VERSION
+from .aio import (AsyncClient, AsyncCommand, AsyncExec, AsyncFiles, AsyncPty, AsyncSandbox, AsyncSession, AsyncSnapshot)
+from .client import Client, Command, Exec, Files, Pty, Sandbox, Session, Snapshot
+from .errors import (CommandError, ConflictError, DeniedError, Error, GoneError, IgnoredWarning, InternalError, InvalidError,
+                     LimitError, LodgeError, NotFoundError, OutputGoneError, PolicyError, PreconditionError, SandboxError, SessionExpiredError,
+                     StateLostWarning, TimeoutError, TransportError, UnauthenticatedError, UnavailableError)
 from .manager import SessionManager
+from .projects import ProjectClient
 from .sandbox import BatchSandboxClient, FileList, SandboxClient
-from .types import Event, ExecResult, Output
+from .types import Event, ExecResult, Output, Result, Versions
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = [
-    "AsyncClient", "AsyncExec", "AsyncFiles", "AsyncSession", "BatchSandboxClient", "Client", "ConflictError",
-    "DeniedError", "Error", "Event", "Exec", "ExecResult", "FileList", "Files", "GoneError", "InternalError",
-    "InvalidError", "LimitError", "NotFoundError", "Output", "OutputGoneError", "PolicyError", "PreconditionError",
-    "SandboxClient", "SandboxError", "Session", "SessionExpiredError", "SessionManager", "TimeoutError",
-    "TransportError", "UnauthenticatedError", "UnavailableError",
+    "AsyncClient", "AsyncCommand", "AsyncExec", "AsyncFiles", "AsyncPty", "AsyncSandbox", "AsyncSession", "AsyncSnapshot",
+    "BatchSandboxClient", "Client", "Command", "CommandError", "ConflictError", "DeniedError", "Error", "Event", "Exec",
+    "ExecResult", "FileList", "Files", "GoneError", "IgnoredWarning", "InternalError", "InvalidError", "LimitError", "LodgeError",
+    "NotFoundError", "Output", "OutputGoneError", "PolicyError", "PreconditionError", "ProjectClient", "Pty", "Result", "RetryPolicy", "Sandbox",
+    "SandboxClient", "SandboxError", "Session", "SessionExpiredError", "SessionManager", "Snapshot", "StateLostWarning", "TimeoutError",
+    "TransportError", "UnauthenticatedError", "UnavailableError", "Versions",
 ]

@@ -4,31 +4,36 @@
 something to await (iterators: to iterate by `async for`). stubs.py writes the types of both."""
 import json
 import time
-from typing import Any, BinaryIO, Callable, Dict, Iterator, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Union
 
 from . import _calls as c
-from ._calls import Command
-from ._http import Call, Name, Request, quote, quote_path, query, request
+from ._calls import CommandLine, Kinds
+from ._files_api import Source
+from ._http import Call, Request, query, quote, request, timeout_of
+from ._part import Part
+from ._projects import ProjectsApi, TeamsApi
 from ._streams import ExecStream, ServerEvents
-from .types import Event, ExecResult, Output, Record
+from ._version import VERSION, series
+from .types import Event, ExecResult, Output, Record, Versions
 
-Source = Union[bytes, str, BinaryIO]
-
-
-class Part:
-    """Something of a client: calls go the client's way. The underscored ones are made by _sync.py and _async.py."""
-
-    def __init__(self, driver: Any) -> None:
-        self._driver = driver
-        self._do: Callable[[Any], Any] = driver._do
-        self._pages: Callable[..., Any] = driver._pages
-        self._events: Callable[[Any], Any] = driver._events
-        self._save_to: Callable[..., Any] = driver._save_to
-        self._send_from: Callable[..., Any] = driver._send_from
+if TYPE_CHECKING:
+    from . import records
+    from ._files import Terminal
+    from .client import Exec, Session
 
 
 class ExecApi(Part):
-    """A command in the background. It runs without a client; any client can open it again by its id."""
+    """A command of a Session that runs in the background, also without a client.
+
+    Any client can open it again by its id.
+
+    >>> job = client.session(box.id).start("cat; exit 3")
+    >>> job.write(b"in", eof=True)
+    2
+    >>> result = job.wait(60)
+    >>> result.stdout, result.exit_code
+    (b'in', 3)
+    """
 
     def __init__(self, driver: Any, session: str, exec_id: str) -> None:
         super().__init__(driver)
@@ -36,130 +41,70 @@ class ExecApi(Part):
         self._at = f"{self._base}/execs/{quote(exec_id)}"
         self.session, self.id = session, exec_id
 
-    def info(self) -> Record:
+    def info(self) -> "records.Exec":
+        """Return its record: state, exit code, usage and more."""
         return self._do(c.get(self._at, c.member("exec")))
 
     def output(self, stdout_offset: int = 0, stderr_offset: int = 0, wait: float = 0.0) -> Output:
-        """What it wrote from there on; waits up to `wait` seconds for something."""
+        """Return what it wrote from two offsets on, after up to `wait` seconds for something new.
+
+        Raises OutputGoneError if that is no longer retained; its details have the first offsets that are."""
         return self._do(c.output(self._base, self.id, stdout_offset, stderr_offset, wait))
 
     def stream(self, stdout_offset: int = 0, stderr_offset: int = 0) -> Iterator[Event]:
-        """What it writes from there on, until its end."""
+        """Iterate over what it writes from two offsets on until it ends; output that is no longer retained is a "gap"."""
         return self._events(ExecStream(self._base, {}, self._driver.reconnect, self.id, [stdout_offset, stderr_offset]))
 
     def write(self, data: bytes = b"", eof: bool = False) -> int:
-        """To its input; returns when it took all of it."""
+        """Write to its standard input; returns the number of bytes once the command has taken all of them."""
         ask = Request("POST", self._at + "/stdin" + query({"eof": eof or None}), body=bytes(data),
                       kind="application/octet-stream")
         return self._do(Call(ask, c.member("written_bytes")))
 
-    def signal(self, signal: Union[int, str] = "TERM") -> Record:
+    def signal(self, signal: Union[int, str] = "TERM") -> "records.Exec":
+        """Send it a signal, such as 15, "TERM" or "SIGTERM"."""
         return self._do(c.post(self._at + "/signal", {"signal": signal}, c.member("exec")))
 
-    def resize(self, rows: int, cols: int) -> Record:
+    def resize(self, rows: int, cols: int) -> "records.Exec":
+        """Change the size of its terminal."""
         return self._do(c.post(self._at + "/resize", {"rows": rows, "cols": cols}, c.member("exec")))
 
-    def kill(self) -> Record:
-        """With everything it started; of one that ended: as wanted already."""
+    def kill(self) -> "records.Exec":
+        """Kill it with everything it started; one that has ended already is no error."""
         return self._do(c.delete(self._at, c.member("exec")))
 
     def wait(self, timeout: Optional[float] = None) -> ExecResult:
-        """Until it ended. TimeoutError leaves it running."""
+        """Wait until it ends, and return the result with the output that is retained.
+
+        timeout: seconds, after which a TimeoutError leaves it running; 0 or None: no limit. `truncated` of the result: not all
+        of the output is retained."""
         return self._do(c.wait_for(self._base, self.id, time.monotonic, timeout))
 
 
-class FilesApi(Part):
-    """Files of a session. Relative paths start where its commands start. Names are any bytes: str with surrogates
-    (os.fsdecode) where they are no UTF-8, or bytes."""
-
-    def __init__(self, driver: Any, session: str) -> None:
-        super().__init__(driver)
-        self._base = c.session_base(session)
-
-    def _at(self, path: Name, **pairs: Any) -> str:
-        return f"{self._base}/files/{quote_path(path)}{query(pairs)}"
-
-    def read(self, path: Name) -> bytes:
-        return self._do(Call(Request("GET", self._at(path)), lambda r: r.body))
-
-    def write(self, path: Name, data: Union[bytes, str], *, mode: Optional[int] = None, mkdir: bool = False,
-              append: bool = False, if_match: Optional[str] = None, if_none_match: Optional[str] = None) -> Record:
-        """All or nothing (but for append)."""
-        raw = data.encode() if isinstance(data, str) else bytes(data)
-        return self._do(Call(self._put(path, mode, mkdir, append, if_match, if_none_match, body=raw),
-                             c.one_entry))
-
-    def _put(self, path: Name, mode: Optional[int], mkdir: bool, append: bool, if_match: Optional[str],
-             if_none_match: Optional[str], **how: Any) -> Request:
-        headers = {k: v for k, v in (("If-Match", if_match), ("If-None-Match", if_none_match)) if v}
-        at = self._at(path, mode=None if mode is None else f"{mode:o}", mkdir=mkdir or None, append=append or None)
-        return Request("PUT", at, kind="application/octet-stream", headers=headers, **how)
-
-    def stat(self, path: Name, follow: bool = False) -> Record:
-        return self._do(Call(Request("POST", self._at(path, stat=1, follow=follow or None)), c.one_entry))
-
-    def list(self, path: Name = "", *, depth: int = 1, glob: Optional[str] = None) -> Iterator[Record]:
-        """Sorted by name, depth first."""
-        def make(after: Any) -> Call[Any]:
-            return c.get(self._at(path, list=1, depth=depth, glob=glob, after=after), c.entries)
-        return self._pages(make, "entries")
-
-    def mkdir(self, path: Name, *, parents: bool = False, mode: Optional[int] = None) -> Record:
-        at = self._at(path, mkdir=1, parents=parents or None, mode=None if mode is None else f"{mode:o}")
-        return self._do(Call(Request("POST", at), c.one_entry))
-
-    def rename(self, path: Name, to: Name, *, replace: bool = True) -> Record:
-        at = self._at(path, rename=to, replace=None if replace else 0)
-        return self._do(Call(Request("POST", at), c.one_entry))
-
-    def remove(self, path: Name, *, recursive: bool = False) -> None:
-        return self._do(Call(Request("DELETE", self._at(path, recursive=recursive or None), timeout=c.LONG),
-                             c.nothing))
-
-    def open(self, path: Name, mode: str = "rb", *, mkdir: bool = False) -> Any:
-        """A file object, "rb" or "wb", that streams; what is written is there when it was closed, and nothing of
-        it after an exception inside `with`."""
-        if mode == "rb":
-            return self._driver._reader(self._at(path))
-        if mode == "wb":
-            return self._driver._writer(self._put(path, None, mkdir, False, None, None, source=()))
-        raise ValueError('mode: "rb" or "wb"')
-
-    def upload(self, source: Source, path: Name, *, mode: Optional[int] = None, mkdir: bool = False) -> Record:
-        """A local file (its path, or an open one) of any size."""
-        return self._send_from(source, lambda **how: self._put(path, mode, mkdir, False, None, None, **how),
-                               c.one_entry)
-
-    def download(self, path: Name, to: Source) -> int:
-        """Into a local file (its path, or an open one); its size."""
-        return self._save_to(Request("GET", self._at(path)), to)
-
-    def get_archive(self, path: Name, to: Source, *, format: str = "tar") -> int:
-        """A directory as "tar" or "tar.zst"."""
-        return self._save_to(Request("GET", self._base + "/archive" + query({"path": path, "format": format})), to)
-
-    def put_archive(self, source: Source, path: Name = "", *, format: str = "tar") -> None:
-        at = self._base + "/archive" + query({"path": path, "format": format})
-        return self._send_from(source, lambda **how: Request("PUT", at, kind="application/x-tar", **how), c.nothing)
-
-    def watch(self, path: Name = "", *, recursive: bool = False) -> Iterator[Record]:
-        """What changes below a directory; the first one is "ready": nothing after it is missed."""
-        return self._events(ServerEvents(self._base + "/watch" + query({"path": path, "recursive": recursive}),
-                                         self._driver.reconnect))
-
-
 class SessionApi(Part):
-    """One session. `record`, `outcome` and `state_lost` are as they were when it was entered."""
+    """One session of a Client: its commands, files, snapshots and settings.
+
+    `record`, `outcome`, `state_lost`, `cause` and `ignored` are as they were when it was entered. `with` deletes at its end
+    what enter() or fork() made without a key, thread or user; all others stay.
+
+    >>> with client.enter() as session:
+    ...     session.exec("echo hi").text
+    'hi\\n'
+    """
     _exec_type: Any
     _files_type: Any
 
-    def __init__(self, driver: Any, ref: str, entered: Optional[Mapping[str, Any]] = None) -> None:
+    def __init__(self, driver: Any, ref: str, entered: Optional[Mapping[str, Any]] = None, *,
+                 temporary: bool = False) -> None:
         super().__init__(driver)
         reply = entered or {}
-        self.record: Record = dict(reply.get("session") or {})
+        self.record: "records.Session" = dict(reply.get("session") or {})  # type: ignore[assignment]
         self.id: str = self.record.get("id", ref)
         self.outcome: Optional[str] = reply.get("outcome")
         self.state_lost: bool = bool(reply.get("state_lost"))
+        self.cause: "Optional[records.Cause]" = reply.get("cause")
+        self._temporary = temporary and self._is_nameless()
+        self.ignored: List[str] = list(reply.get("ignored") or ())
         self._base = c.session_base(self.id)
         self.files = self._files_type(driver, self.id)
 
@@ -167,270 +112,385 @@ class SessionApi(Part):
         key = self.record.get("key")
         return f"<{type(self).__name__} {self.id}" + (f" key={key!r}>" if key is not None else ">")
 
+    def _is_nameless(self) -> bool:
+        """No other caller can come back to it. A user's token finds the user's session without naming it."""
+        r = self.record
+        return not r.get("key") and not r.get("thread") and (not r.get("user") or self.outcome in ("created", None))
+
     def _move(self, verb: str, **body: Any) -> Any:
         return self._do(c.post(f"{self._base}/{verb}", body, c.member("session"), timeout=c.LONG))
 
-    def get(self) -> Record:
+    def get(self) -> "records.Session":
+        """Return its record; changes nothing."""
         return self._do(c.get(self._base, c.member("session")))
 
-    def patch(self, **changes: Any) -> Record:
-        """idle_timeout_ms, max_lifetime_ms, on_idle, on_expire, limits, metadata, archived, if_version."""
+    def patch(self, **changes: Any) -> "records.Session":
+        """Change idle_timeout_ms, lifetime_ms, max_lifetime_ms, delete_after_ms, on_idle, on_expire, limits, metadata or archived.
+
+        Returns the record. if_version: only if the record still has this version."""
         return self._do(Call(request("PATCH", self._base, changes, timeout=c.LONG), c.member("session")))
 
-    def delete(self, reason: Optional[str] = None) -> Record:
-        """The tombstone; of one that is gone already, too."""
-        return self._do(c.delete(self._base, c.member("tombstone"), {"reason": reason}))
+    def delete(self, reason: Optional[str] = None, if_version: Optional[int] = None) -> "records.Tombstone":
+        """Delete it with its files, and return the tombstone; one that is deleted already is no error."""
+        return self._do(c.delete(self._base, c.member("tombstone"), {"reason": reason, "if_version": if_version}))
 
-    def probe(self, deadline: Optional[float] = None) -> Record:
-        return self._do(c.post(self._base + "/probe", {"deadline_ms": deadline and c.ms(deadline)}))
+    def probe(self, deadline: Optional[float] = None) -> "records.ProbeAnswer":
+        """Check whether its sandbox answers; extends nothing.
 
-    def extend(self, ms: Optional[int] = None, if_version: Optional[int] = None) -> Record:
-        return self._move("extend", ms=ms, if_version=if_version)
+        deadline: seconds; 0 or None: 15, as the service has it."""
+        return self._do(c.post(self._base + "/probe", {"deadline_ms": c.ms("deadline", deadline) or None}))
 
-    def activity(self) -> Record:
+    def extend(self, ms: Optional[int] = None, if_version: Optional[int] = None) -> "records.ExtendedSession":
+        """Postpone the end of its sandbox; the record has `extended_by_ms`, by which it really moved, and `at_maximum`."""
+        return self._do(c.post(self._base + "/extend", {"ms": ms, "if_version": if_version}, c.extended))
+
+    def activity(self) -> "records.Session":
+        """Count as use, so that its idle time starts again."""
         return self._move("activity")
 
-    def pause(self, if_version: Optional[int] = None) -> Record:
+    def pause(self, if_version: Optional[int] = None) -> "records.Session":
+        """Freeze its processes, which keep their memory; the next use continues them."""
         return self._move("pause", if_version=if_version)
 
-    def unpause(self, if_version: Optional[int] = None) -> Record:
+    def unpause(self, if_version: Optional[int] = None) -> "records.Session":
+        """Continue its processes after pause()."""
         return self._move("unpause", if_version=if_version)
 
-    def hibernate(self, if_version: Optional[int] = None) -> Record:
+    def hibernate(self, if_version: Optional[int] = None) -> "records.Session":
+        """End its processes and keep its files; the next use starts it again."""
         return self._move("hibernate", if_version=if_version)
 
-    def resume(self, if_version: Optional[int] = None) -> Record:
-        """{session, outcome, state_lost, ...}, as entering."""
+    def resume(self, if_version: Optional[int] = None) -> "records.Entered":
+        """Start a sandbox for it if it has none; the answer is that of enter()."""
         return self._do(c.post(self._base + "/resume", {"if_version": if_version}, timeout=c.LONG))
 
-    def stats(self) -> Record:
+    def stats(self) -> "records.StatsStats":
+        """Return what its sandbox uses now: memory, CPU, processes, disk."""
         return self._do(c.get(self._base + "/stats", c.member("stats")))
 
-    def progress(self) -> Record:
+    def progress(self) -> "records.Progress":
+        """Return how far the start of its sandbox has come."""
         return self._do(c.get(self._base + "/progress"))
 
-    def watch_progress(self) -> Iterator[Record]:
+    def watch_progress(self) -> Iterator["records.Progress"]:
+        """Iterate over the steps of the start of its sandbox until it is ready."""
         return self._events(ServerEvents(self._base + "/progress", self._driver.reconnect, ends=True))
 
-    def exec(self, command: Command, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
+    def exec(self, command: CommandLine, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
              stdin: Union[str, bytes, None] = None, timeout: Optional[float] = 30.0, user: Optional[str] = None,
              max_output_bytes: Optional[int] = None, idempotency_key: Optional[str] = None) -> ExecResult:
-        """Runs bash text, or a program with its arguments, to its end. timeout: seconds until all it started is killed; None: never."""
+        """Run bash text, or a program with its arguments, to its end.
+
+        A command that fails is a result, also one that is not found (exit_code 127) or cannot be executed (126). timeout: seconds
+        until all it started is killed; 0 or None: no limit."""
         body = c.exec_body(command, stdin=stdin, timeout=timeout, key=idempotency_key, cwd=cwd, env=env, user=user,
                            max_output_bytes=max_output_bytes)
         return self._do(c.run(self._base, body, timeout))
 
-    def stream(self, command: Command, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
+    def stream(self, command: CommandLine, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
                stdin: Union[str, bytes, None] = None, timeout: Optional[float] = 30.0, user: Optional[str] = None,
                pty: Optional[Mapping[str, int]] = None, max_output_bytes: Optional[int] = None,
                idempotency_key: Optional[str] = None) -> Iterator[Event]:
-        """The same as it runs. A connection that broke, or a service that was started again, is taken up without
-        missing or repeating a byte. A slow reader slows the command."""
+        """Run a command, and iterate over its output and its end as events.
+
+        A broken connection or a restart of the service is bridged without repeating a byte; bytes that are no longer retained
+        by then are a "gap". A slow reader slows the command. timeout: as of exec()."""
         body = c.exec_body(command, stdin=stdin, timeout=timeout, key=idempotency_key, cwd=cwd, env=env, user=user,
                            pty=pty, max_output_bytes=max_output_bytes, detached=True)
         return self._events(ExecStream(self._base, body, self._driver.reconnect))
 
-    def start(self, command: Command, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
+    def start(self, command: CommandLine, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
               stdin: Union[str, bytes, None] = None, stdin_open: Optional[bool] = None,
               timeout: Optional[float] = None, user: Optional[str] = None, pty: Optional[Mapping[str, int]] = None,
-              max_output_bytes: Optional[int] = None, idempotency_key: Optional[str] = None) -> "ExecApi":
-        """In the background; returns when it runs. Without `stdin` its input is open for write()."""
+              max_output_bytes: Optional[int] = None, idempotency_key: Optional[str] = None) -> "Exec":
+        """Start a command in the background, and return when it runs.
+
+        Without `stdin` its input is open for write(). timeout: seconds until it is killed; 0 or None: no limit."""
         body = c.exec_body(command, stdin=stdin, timeout=timeout, key=idempotency_key, cwd=cwd, env=env, user=user,
                            pty=pty, max_output_bytes=max_output_bytes, stdin_open=stdin_open, background=True,
                            detached=True)
         ask = request("POST", self._base + "/exec", body, keyed="idempotency_key" in body)
         return self._do(Call(ask, lambda r: self._exec_type(self._driver, self.id, r.json()["exec_id"])))
 
-    def command(self, exec_id: str) -> "ExecApi":
-        """One that was started before, by its id; asks nothing."""
+    def command(self, exec_id: str) -> "Exec":
+        """Return a command that was started before, by its id; sends no request."""
         return self._exec_type(self._driver, self.id, exec_id)
 
-    def execs(self) -> Iterator[Record]:
+    def execs(self) -> Iterator["records.Exec"]:
+        """Iterate over the records of its commands, also of those that have ended."""
         return self._pages(c.page(self._base + "/execs", {}), "execs")
 
-    def snapshot(self, name: Optional[str] = None, live: Optional[bool] = None) -> Record:
+    def snapshot(self, name: Optional[str] = None, live: Optional[bool] = None) -> "records.Snapshot":
+        """Save the state of its files, and return the record of the snapshot."""
         return self._do(c.post(self._base + "/snapshots", {"name": name, "live": live}, c.member("snapshot"),
                                timeout=c.LONG))
 
-    def snapshots(self) -> Iterator[Record]:
+    def snapshots(self) -> Iterator["records.Snapshot"]:
+        """Iterate over the records of its snapshots."""
         return self._pages(c.page(self._base + "/snapshots", {}), "snapshots")
 
     def delete_snapshot(self, snapshot: str) -> None:
+        """Delete one of its snapshots."""
         return self._do(c.delete(f"{self._base}/snapshots/{quote(snapshot)}", c.nothing))
 
-    def fork(self, count: int = 1, key: Optional[str] = None, snapshot: Optional[str] = None) -> Any:
-        """A list of new sessions with the files of this one."""
+    def fork(self, count: int = 1, key: Optional[str] = None, snapshot: Optional[str] = None) -> List["Session"]:
+        """Make new sessions with the files of this one, or of a snapshot; they stay hibernated until they are used."""
         def decode(reply: Any) -> Any:
-            return [type(self)(self._driver, s["id"], {"session": s}) for s in reply.json()["sessions"]]
+            return [type(self)(self._driver, s["id"], {"session": s}, temporary=True)
+                    for s in reply.json()["sessions"]]
         return self._do(c.post(self._base + "/fork", {"count": count, "key": key, "snapshot": snapshot}, decode,
                                timeout=c.LONG))
 
-    def rollback(self, snapshot: str, if_version: Optional[int] = None) -> Record:
+    def rollback(self, snapshot: str, if_version: Optional[int] = None) -> "records.Session":
+        """Set its files back to one of its snapshots; running commands end."""
         return self._move("rollback", snapshot=snapshot, if_version=if_version)
 
     def tty(self, *, exec_id: Optional[str] = None, offset: Optional[int] = None, command: Optional[str] = None,
-            cwd: Optional[str] = None, user: Optional[str] = None, rows: int = 24, cols: int = 80) -> Any:
-        """A terminal in it; closing leaves it running, and its exec_id leads back to it."""
+            cwd: Optional[str] = None, user: Optional[str] = None, rows: int = 24, cols: int = 80) -> "Terminal":
+        """Open a terminal in it; closing it leaves its program running, and exec_id leads back to it."""
         return self._driver._terminal(self._base + "/tty" + query({
             "exec": exec_id, "offset": offset, "command": command, "cwd": cwd, "user": user, "rows": rows,
             "cols": cols}))
 
 
 class ClientApi(Part):
-    """What is not of one session."""
+    """The client of all of /v1, whose methods are those of the API; most programs only need lodge.Sandbox.
+
+    server_url: "http://HOST:PORT", "https://..." or "unix:PATH"; by default LODGE_URL, or the socket of the local service.
+    api_key: by default LODGE_API_KEY, or the key beside that socket. timeout: seconds without a byte (0 or None: no
+    limit). retry_for: for how many seconds a request that can be repeated safely is tried; by default 10, but 1.5 until
+    the service was reached once. reconnect_for: the same for a broken stream. retry: a lodge.RetryPolicy, or False.
+
+    headers: added to every request, or a function that returns them. user_agent: what the User-Agent begins with.
+    traceparent: the trace context of every request, or a function that returns that of the caller. logger: gets a line
+    for each request (debug) and each retry (warning), without keys and bodies; by default the logger "lodge". connect: a
+    function of host, port and an SSLContext or None that returns a connected socket, for an AsyncClient a pair of
+    asyncio streams to await; of "unix:PATH" the path is the host. proxy: "http://[USER:PASSWORD@]HOST:PORT". tls: the SSLContext for https. A Client is used by any number of threads, an
+    AsyncClient by one event loop.
+
+    >>> with lodge.Client() as client:
+    ...     session = client.enter("build-17", user="ada")
+    ...     print(session.exec("echo hi").text, end="")
+    ...     tombstone = session.delete()
+    hi
+    """
     _session_type: Any
+    _projects_type: Any = ProjectsApi
+    _teams_type: Any = TeamsApi
+
+    def __init__(self, driver: Any) -> None:
+        super().__init__(driver)
+        self.projects = self._projects_type(driver)
+        self.teams = self._teams_type(driver)
 
     def enter(self, key: Optional[str] = None, *, user: Optional[str] = None, thread: Optional[str] = None,
-              timeout: float = 120.0, idempotency_key: Optional[str] = None, **want: Any) -> Any:
-        """Gets or creates the session a key leads to: template, limits, env, idle_timeout_ms, on_idle, metadata,
-        policy, snapshot, if_exists, pin, wait_ms ... as POST /v1/sessions has them."""
+              timeout: Optional[float] = 120.0, idempotency_key: Optional[str] = None, **want: Any) -> "Session":
+        """Return the session of a key, a thread or a user, and create it first if there is none.
+
+        Other options are those of POST /v1/sessions: template, limits, env, idle_timeout_ms, on_idle, metadata, policy, snapshot,
+        if_exists, pin, wait_ms and more. Without key, user and thread it makes a new session, which `with` deletes at its end.
+        Options apply to new sessions only: `ignored` of the result names those that an existing one has otherwise, with a
+        lodge.IgnoredWarning. timeout: seconds; 0 or None: no limit."""
+        implied, quiet = want.pop("_implied", ()), want.pop("_quiet", False)  # defaults of a manager: ignoring them is no news
+        limit = timeout_of("timeout", timeout)
+        temporary = all(name is None for name in (key, user, thread, idempotency_key, want.get("pin")))
         body = {"key": key, "user": user, "thread": thread, "idempotency_key": idempotency_key or c.new_key(), **want}
         if body.get("pin") is not None:
             body.pop("idempotency_key")
-        ask = request("POST", "/v1/sessions", body, keyed="idempotency_key" in body, timeout=timeout)
-        return self._do(Call(ask, lambda r: self._session_type(self._driver, "", r.json())))
+        ask = request("POST", "/v1/sessions", body, keyed="idempotency_key" in body, timeout=limit)
 
-    def session(self, ref: str) -> Any:
-        """By its id, or "key:NAME". Sends no request: only the first call shows whether it exists."""
+        def decode(reply: Any) -> Any:
+            session = self._session_type(self._driver, "", reply.json(), temporary=temporary)
+            ignored = [] if quiet else [n for n in session.ignored if n not in implied]
+            c.warn_ignored(f"session {key or session.id} already exists", ignored,
+                           "ignored; patch() changes what can be changed")
+            return session
+        return self._do(Call(ask, decode))
+
+    def session(self, ref: str) -> "Session":
+        """Return a session by its id or "key:NAME"; sends no request, so only the first call shows whether it exists."""
         return self._session_type(self._driver, ref)
 
     def sessions(self, *, user: Optional[str] = None, state: Optional[str] = None, project: Optional[str] = None,
-                 metadata: Optional[Mapping[str, str]] = None, limit: Optional[int] = None) -> Iterator[Record]:
-        """All of them, page by page; `limit` is how many one page has."""
+                 metadata: Optional[Mapping[str, str]] = None, limit: Optional[int] = None) -> Iterator["records.Session"]:
+        """Iterate over the records of sessions; `limit` is how many one page has."""
         filters: Dict[str, Any] = {"user": user, "state": state, "project": project, "limit": limit}
         filters.update({f"metadata.{k}": v for k, v in (metadata or {}).items()})
         return self._pages(c.page("/v1/sessions", filters), "sessions")
 
-    def cleanup(self, user: Optional[str] = None, reason: Optional[str] = None) -> Record:
-        """Destroys every session of a user, or all: {"destroyed": ids, "failed": ids}."""
+    def cleanup(self, user: Optional[str] = None, reason: Optional[str] = None) -> Dict[str, List[str]]:
+        """Delete every session of a user, or all, and return the ids as {"destroyed": [...], "failed": [...]}."""
         return self._do(c.cleanup({"user": user}, reason))
 
-    def events(self, *, session: Optional[str] = None, since: int = 0, all: Optional[bool] = None) -> Iterator[Record]:
-        """What happened after `since`, as far as it is kept."""
-        filters = {"session": session, "all": all}
+    def events(self, *, session: Optional[str] = None, user: Optional[str] = None, kind: Kinds = None, since: int = 0,
+               newest_first: bool = False, all: Optional[bool] = None) -> Iterator["records.Event"]:
+        """Iterate over what happened after the event `since`, oldest first; of a session, a user, some kinds, or
+        `all` tenants."""
+        filters: Dict[str, Any] = {"session": session, "user": user, "kind": c.comma(kind), "all": all}
+        if newest_first:
+            filters.update(order="desc", since=since)
+            return self._driver._event_pages(lambda at: c.get("/v1/events", pairs={**filters, "before": at}), None)
         return self._driver._event_pages(lambda at: c.get("/v1/events", pairs={**filters, "since": at}), since)
 
-    def follow_events(self, *, session: Optional[str] = None, since: Optional[int] = None,
-                      all: Optional[bool] = None) -> Iterator[Record]:
-        """The same as it happens; goes on by itself after a break. since None: from now on."""
-        path = "/v1/events" + query({"session": session, "all": all, "since": since})
+    def follow_events(self, *, session: Optional[str] = None, user: Optional[str] = None, kind: Kinds = None,
+                      since: Optional[int] = None, all: Optional[bool] = None) -> Iterator["records.Event"]:
+        """Iterate over events as they happen, also across broken connections; since=None: from now on."""
+        path = "/v1/events" + query({"session": session, "user": user, "kind": c.comma(kind), "all": all, "since": since})
         return self._events(ServerEvents(path, self._driver.reconnect, resume=True, last=since))
 
     def snapshots(self, *, session: Optional[str] = None, user: Optional[str] = None,
-                  limit: Optional[int] = None) -> Iterator[Record]:
-        """All of them, page by page, also those whose session is gone and those that were brought in; `limit` is how
-        many one page has."""
+                  limit: Optional[int] = None) -> Iterator["records.Snapshot"]:
+        """Iterate over the records of snapshots, also of those that were imported or whose session is gone.
+
+        limit: how many one page has."""
         return self._pages(c.page("/v1/snapshots", {"session": session, "user": user, "limit": limit}), "snapshots")
 
-    def snapshot(self, snapshot: str) -> Record:
+    def snapshot(self, snapshot: str) -> "records.Snapshot":
+        """Return the record of a snapshot."""
         return self._do(c.get(f"/v1/snapshots/{quote(snapshot)}", c.member("snapshot")))
 
     def delete_snapshot(self, snapshot: str) -> None:
+        """Delete a snapshot; sessions that were made from it keep their files."""
         return self._do(c.delete(f"/v1/snapshots/{quote(snapshot)}", c.nothing))
 
     def export_snapshot(self, snapshot: str, to: Source) -> int:
-        """As .tar.zst."""
+        """Save a snapshot to a local file as .tar.zst, and return its size."""
         return self._save_to(Request("GET", f"/v1/snapshots/{quote(snapshot)}/archive", timeout=c.LONG), to)
 
-    def import_snapshot(self, source: Source, *, template: Optional[str] = None, name: Optional[str] = None) -> Record:
+    def import_snapshot(self, source: Source, *, template: Optional[str] = None, name: Optional[str] = None) -> "records.Snapshot":
+        """Make a snapshot from a local .tar.zst that export_snapshot() wrote."""
         at = "/v1/snapshots" + query({"template": template, "name": name})
         return self._send_from(source, lambda **how: Request("POST", at, kind="application/zstd", timeout=c.LONG,
                                                              **how), c.member("snapshot"))
 
-    def templates(self) -> Any:
-        """A list of all."""
+    def templates(self) -> List["records.Template"]:
+        """Return the records of all templates."""
         return self._do(c.get("/v1/templates", c.member("templates")))
 
-    def template(self, name: str) -> Record:
+    def template(self, name: str) -> "records.Template":
+        """Return the record of a template."""
         return self._do(c.get(f"/v1/templates/{quote(name)}", c.member("template")))
 
-    def create_template(self, name: str, snapshot: str, **more: Any) -> Record:
-        """Of a snapshot; run_as, workdir, env, limits, class, policy, tenant."""
+    def create_template(self, name: str, snapshot: str, **more: Any) -> "records.Template":
+        """Make a template from a snapshot; with run_as, workdir, env, limits, class, policy, tenant."""
         return self._do(c.post("/v1/templates", {"name": name, "snapshot": snapshot, **more}, c.member("template"),
                                timeout=c.LONG))
 
-    def upload_template(self, name: str, source: Source, *, format: Optional[str] = None) -> Record:
-        """Of a tar of a root file system (packed or not), or with format="oci" of an OCI layout."""
+    def upload_template(self, name: str, source: Source, *, format: Optional[str] = None) -> "records.Template":
+        """Make a template from a tar of a root file system or an image (docker save, OCI layout), packed or not."""
         at = f"/v1/templates/{quote(name)}" + query({"format": format})
         return self._send_from(source, lambda **how: Request("POST", at, kind="application/octet-stream",
                                                              timeout=c.LONG, **how), c.member("template"))
 
-    def patch_template(self, name: str, **changes: Any) -> Record:
+    def patch_template(self, name: str, **changes: Any) -> "records.Template":
+        """Change settings of a template."""
         ask = Request("PATCH", f"/v1/templates/{quote(name)}", **_json(changes))
         return self._do(Call(ask, c.member("template")))
 
     def delete_template(self, name: str) -> str:
+        """Delete a template, and return its name."""
         return self._do(c.delete(f"/v1/templates/{quote(name)}", c.member("removed")))
 
-    def environment(self, template: str = "host", *, refresh: bool = False) -> Record:
-        """What it looks like inside: variables, tools, system."""
+    def environment(self, template: str = "host", *, refresh: bool = False) -> "records.TemplateEnvironment":
+        """Return what it looks like inside a template: variables, tools, system."""
         path = f"/v1/templates/{quote(template)}/environment"
         ask = Request("POST", path, timeout=c.LONG) if refresh else Request("GET", path)
         return self._do(Call(ask, c.member("environment")))
 
-    def create_key(self, **want: Any) -> Record:
-        """tenant, scope, user, name, expires_at, expires_in_ms: {"key": ..., "secret": ...}. The secret is shown only once."""
+    def create_key(self, **want: Any) -> "records.KeyMade":
+        """Make an API key; with tenant, scope, user, name, expires_at or expires_in_ms.
+
+        The answer has the record as "key", and the key itself as "secret", which is shown only once."""
         return self._do(c.post("/v1/keys", want))
 
-    def keys(self, tenant: Optional[str] = None) -> Iterator[Record]:
+    def keys(self, tenant: Optional[str] = None) -> Iterator["records.Key"]:
+        """Iterate over the records of API keys."""
         return self._pages(c.page("/v1/keys", {"tenant": tenant}), "keys")
 
-    def key(self, key: str) -> Record:
+    def key(self, key: str) -> "records.Key":
+        """Return the record of an API key."""
         return self._do(c.get(f"/v1/keys/{quote(key)}", c.member("key")))
 
-    def delete_key(self, key: str) -> Record:
+    def delete_key(self, key: str) -> "records.Key":
+        """Revoke an API key."""
         return self._do(c.delete(f"/v1/keys/{quote(key)}", c.member("key")))
 
-    def create_policy(self, name: str, **want: Any) -> Record:
+    def create_policy(self, name: str, **want: Any) -> "records.Policy":
+        """Make a policy: which programs may run, and which limits a session may have."""
         return self._do(c.post("/v1/policies", {"name": name, **want}, c.member("policy")))
 
-    def policies(self, tenant: Optional[str] = None) -> Iterator[Record]:
+    def policies(self, tenant: Optional[str] = None) -> Iterator["records.Policy"]:
+        """Iterate over policies."""
         return self._pages(c.page("/v1/policies", {"tenant": tenant}), "policies")
 
-    def policy(self, name: str, tenant: Optional[str] = None) -> Record:
+    def policy(self, name: str, tenant: Optional[str] = None) -> "records.Policy":
+        """Return a policy."""
         return self._do(c.get(f"/v1/policies/{quote(name)}", c.member("policy"), {"tenant": tenant}))
 
-    def patch_policy(self, name: str, tenant: Optional[str] = None, **changes: Any) -> Record:
-        """None takes a rule away."""
+    def patch_policy(self, name: str, tenant: Optional[str] = None, **changes: Any) -> "records.Policy":
+        """Change a policy; None removes a rule."""
         ask = Request("PATCH", f"/v1/policies/{quote(name)}" + query({"tenant": tenant}), **_json(changes))
         return self._do(Call(ask, c.member("policy")))
 
-    def delete_policy(self, name: str, tenant: Optional[str] = None) -> Record:
+    def delete_policy(self, name: str, tenant: Optional[str] = None) -> "records.Policy":
+        """Delete a policy."""
         return self._do(c.delete(f"/v1/policies/{quote(name)}", c.member("policy"), {"tenant": tenant}))
 
-    def test_policy(self, name: str, command: str, tenant: Optional[str] = None) -> Record:
-        """What it says of a command, word by word."""
+    def test_policy(self, name: str, command: str, tenant: Optional[str] = None) -> "records.PolicyVerdict":
+        """Return what a policy says of a command, program by program."""
         return self._do(c.post(f"/v1/policies/{quote(name)}/test" + query({"tenant": tenant}), {"command": command}))
 
-    def user(self, user: str) -> Record:
-        """{"user": ..., "quota": ..., "usage": ...}"""
+    def user(self, user: str) -> "records.UserAnswer":
+        """Return a user with quota and usage."""
         return self._do(c.get(f"/v1/users/{quote(user)}"))
 
-    def quota(self, user: str) -> Record:
+    def users(self, *, sort: Optional[str] = None, order: Optional[str] = None, q: Optional[str] = None,
+              limit: Optional[int] = None) -> "records.UserList":
+        """Return all users with what each really uses and what is reserved, and the state of the disk."""
+        return self._do(c.get("/v1/users", pairs={"sort": sort, "order": order, "q": q, "limit": limit}))
+
+    def set_user(self, user: str, *, name: Optional[str] = None, email: Optional[str] = None) -> "records.UserAnswer":
+        """Set the name or email of a user; what is not given stays, and "" removes it."""
+        ask = Request("PATCH", f"/v1/users/{quote(user)}", **_json({"name": name, "email": email}))
+        return self._do(Call(ask, c.whole))
+
+    def quota(self, user: str) -> "records.QuotaAnswer":
+        """Return the quota of a user."""
         return self._do(c.get(f"/v1/users/{quote(user)}/quota"))
 
-    def set_quota(self, user: str, **quota: int) -> Record:
-        """sandboxes, memory_bytes, disk_bytes, cpu_ms; what is left out has no limit."""
+    def set_quota(self, user: str, **quota: int) -> "records.QuotaAnswer":
+        """Set the quota of a user: sandboxes, memory_bytes, disk_bytes, cpu_ms; what is not given has no limit."""
         return self._do(Call(request("PUT", f"/v1/users/{quote(user)}/quota", quota), c.whole))
 
-    def health(self) -> Record:
-        return self._do(c.get("/health"))
+    def version(self) -> Versions:
+        """Return the versions of this package and of the service, and whether they fit."""
+        def decode(reply: Any) -> Versions:
+            server = str(reply.json()["version"])
+            return Versions(VERSION, server, series(server) == series(VERSION))
+        return self._do(c.get("/", decode))
 
-    def ready(self) -> Record:
-        return self._do(c.get("/ready"))
+    def health(self) -> "records.Health":
+        """Return the state of the service, also of one that is failing."""
+        return self._do(c.get("/health", also=503))
+
+    def ready(self) -> bool:
+        """Tell whether the service takes new work."""
+        return self._do(c.get("/ready", c.member("ready"), also=503))
 
     def metrics(self) -> str:
-        """For Prometheus."""
+        """Return the metrics of the service as text for Prometheus."""
         return self._do(c.get("/metrics", c.text))
 
     def openapi(self) -> Record:
+        """Return the OpenAPI document of the service."""
         return self._do(c.get("/openapi.json"))
 
-    def progress(self) -> Record:
-        """How far the service's own start has come."""
+    def progress(self) -> "records.Progress":
+        """Return how far the start of the service has come."""
         return self._do(c.get("/v1/progress"))
 
-    def watch_progress(self) -> Iterator[Record]:
+    def watch_progress(self) -> Iterator["records.Progress"]:
+        """Iterate over the steps of the start of the service until it is ready."""
         return self._events(ServerEvents("/v1/progress", self._driver.reconnect, ends=True))
 
 

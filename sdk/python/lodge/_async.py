@@ -2,14 +2,18 @@
 """The asynchronous side: streams of asyncio."""
 import asyncio
 import contextlib
+import inspect
 import ssl
-from typing import Any, AsyncIterator, Callable, List, Optional, Tuple
+import time
+from typing import Any, AsyncGenerator, AsyncIterator, Callable, Iterable, List, Optional, Tuple
 
+from ._hooks import Hooks, explain, is_unknown_route
 from ._http import LAST_CHUNK, PIECE, Call, Exchange, Reply, Request, chunk, joined
 from ._place import Place
+from ._proxy import Proxy, tunnel
 from ._retry import FIRST_CONTACT, RETRY_FOR, Retry
-from ._sync import IDLE_MAX, Op
-from .errors import Error, TransportError, of_answer
+from ._sync import IDLE_MAX, Op, at_index, context_of
+from .errors import Error, LateError, TransportError, of_answer
 
 Link = Tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -18,18 +22,32 @@ async def in_time(what: Any, timeout: Optional[float], say: str, sent: bool = Tr
     try:
         return await asyncio.wait_for(what, timeout)
     except asyncio.TimeoutError:
-        raise TransportError(say, sent=sent) from None
+        raise LateError(say, sent=sent) from None
 
 
-async def connect(place: Place, timeout: Optional[float], tls: Optional[ssl.SSLContext]) -> Link:
-    if place.scheme == "unix":
-        opening: Any = asyncio.open_unix_connection(place.host, limit=PIECE)
+async def through(proxy: Proxy, place: Place, timeout: Optional[float], context: Optional[ssl.SSLContext]) -> Link:
+    sock = await asyncio.to_thread(tunnel, proxy, place.authority, timeout)
+    sock.setblocking(False)
+    name = place.host if context else None
+    return await asyncio.open_connection(sock=sock, ssl=context, server_hostname=name, limit=PIECE)
+
+
+async def connect(place: Place, timeout: Optional[float], tls: Optional[ssl.SSLContext],
+                  hooks: Optional[Hooks] = None) -> Link:
+    context = context_of(place, tls)
+    if hooks and hooks.connect:
+        opening: Any = hooks.connect(place.host, place.port, context)
+    elif hooks and hooks.proxy:
+        opening = through(hooks.proxy, place, timeout, context)
+    elif place.scheme == "unix":
+        opening = asyncio.open_unix_connection(place.host, limit=PIECE)
     else:
-        context = (tls or ssl.create_default_context()) if place.scheme == "https" else None
         opening = asyncio.open_connection(place.host, place.port, ssl=context, limit=PIECE)
     try:
         link: Link = await in_time(opening, timeout, f"cannot connect to lodged at {place}", sent=False)
         return link
+    except Error:
+        raise
     except ssl.SSLError as e:
         raise TransportError(f"{place}: {e}", sent=False) from e
     except OSError as e:
@@ -91,9 +109,13 @@ class AsyncTransport:
     """Connections to one place, of one event loop."""
 
     def __init__(self, place: Place, key: Optional[str], timeout: Optional[float], patience: Optional[float],
-                 tls: Optional[ssl.SSLContext]) -> None:
-        self.place, self.key, self.timeout, self.tls = place, key, timeout, tls
-        self.patience = RETRY_FOR if patience is None else patience
+                 tls: Optional[ssl.SSLContext], hooks: Optional[Hooks] = None) -> None:
+        self.place: Place = place
+        self.key: Optional[str] = key
+        self.timeout: Optional[float] = timeout
+        self.tls: Optional[ssl.SSLContext] = tls
+        self.hooks: Hooks = hooks or Hooks()
+        self.patience: float = RETRY_FOR if patience is None else patience
         self._first: Optional[float] = FIRST_CONTACT if patience is None else patience  # None: it was there
         self._idle: List[Link] = []
         self._closed = False
@@ -119,7 +141,7 @@ class AsyncTransport:
                 return link
             drop(link)
         try:
-            link = await connect(self.place, timeout, self.tls)
+            link = await connect(self.place, timeout, self.tls, self.hooks)
         except TransportError as e:
             if not isinstance(e.__cause__, BlockingIOError):  # else it is there, with a long queue
                 e.patience = self._first
@@ -130,6 +152,9 @@ class AsyncTransport:
     async def receive(self, link: Link, exchange: Exchange, timeout: Optional[float]) -> None:
         try:
             exchange.receive(await in_time(link[0].read(PIECE), timeout, "no answer in time"))
+        except Error:  # also one that is late, which is an OSError as well
+            drop(link)
+            raise
         except OSError as e:
             drop(link)
             raise TransportError(f"the connection broke ({e.strerror or e})") from e
@@ -148,6 +173,9 @@ class AsyncTransport:
         """For a body that the service does not refuse half-way."""
         try:
             await self.send(link, data, timeout)
+        except Error:
+            drop(link)
+            raise
         except OSError as e:
             drop(link)
             raise TransportError(f"the connection broke ({e.strerror or e})") from e
@@ -168,7 +196,7 @@ class AsyncTransport:
 
     async def begin(self, ask: Request) -> Link:
         link = await self.connection(self.limit(ask), fresh=True)
-        await self._send_small(link, ask.head(self.place.authority, self.key, self.place.prefix), self.limit(ask))
+        await self._send_small(link, self._head(ask), self.limit(ask))
         return link
 
     async def answer(self, link: Link, ask: Request) -> AsyncAnswer:
@@ -177,10 +205,13 @@ class AsyncTransport:
             await self.receive(link, exchange, self.limit(ask))
         return AsyncAnswer(self, link, exchange, self.limit(ask))
 
+    def _head(self, ask: Request) -> bytes:
+        return ask.head(self.place.authority, self.key, self.place.prefix, self.hooks.headers())
+
     async def once(self, ask: Request) -> AsyncAnswer:
         timeout = self.limit(ask)
+        head = self._head(ask)
         link = await self.connection(timeout)
-        head = ask.head(self.place.authority, self.key, self.place.prefix)
         if ask.source is not None or len(ask.body or b"") >= PIECE:
             return await self._send_body(link, head, ask)
         await self._send_small(link, head + (ask.body or b""), timeout)
@@ -209,15 +240,21 @@ class AsyncTransport:
         whole = False
         try:
             await self.send(link, head, timeout)
-            with contextlib.suppress(OSError):
+            try:
                 async for piece in self._body(ask):
                     if listening.done():
                         break
                     await self.send(link, piece, timeout)
                 else:
                     whole = True
+            except Error:
+                raise
+            except OSError:
+                pass  # it closed; what it answered before counts
             try:
                 await in_time(listening, timeout if whole else 5.0, "no answer in time")
+            except Error:
+                raise
             except OSError as e:
                 raise TransportError(f"the connection broke ({e.strerror or e})") from e
         except BaseException:
@@ -228,18 +265,29 @@ class AsyncTransport:
         return AsyncAnswer(self, link, exchange, timeout)
 
     async def open(self, ask: Request, patience: Optional[float] = None) -> AsyncAnswer:
-        retry = Retry(ask, self.patience if patience is None else patience)
+        retry = Retry(ask, self.patience if patience is None else patience, self.hooks.retry)
         while True:
             try:
+                began = time.monotonic()
                 answer = await self.once(ask)
-                if answer.status < 400:
+                self.hooks.answered(ask.method, ask.path, answer.status, answer.headers.get("x-request-id"),
+                                    time.monotonic() - began)
+                if answer.status < 400 or answer.status == ask.also:
                     return answer
                 raise of_answer(answer.status, answer.headers, await answer.read())
             except Error as e:
                 pause = retry.pause(e)
                 if pause is None:
+                    await self._explain(e)
                     raise
+                self.hooks.repeated(ask.method, ask.path, e, pause)
                 await asyncio.sleep(pause)
+
+    async def _explain(self, error: Error) -> None:
+        if is_unknown_route(error):
+            with contextlib.suppress(Error):
+                async with await self.once(Request("GET", "/")) as answer:
+                    explain(error, Reply(answer.status, answer.headers, await answer.read()).json().get("version"))
 
     async def fetch(self, ask: Request) -> Reply:
         async with await self.open(ask) as answer:
@@ -252,8 +300,11 @@ class AsyncDriver:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def _one(self, call: Call[Any]) -> Any:
-        return call.decode(await self._transport.fetch(call.request))
+    async def _one(self, call: Any) -> Any:
+        """A request; or what another method has returned, which may have to be awaited."""
+        if isinstance(call, Call):
+            return call.decode(await self._transport.fetch(call.request))
+        return await call if inspect.isawaitable(call) else call
 
     async def _do(self, op: Op) -> Any:
         if isinstance(op, Call):
@@ -263,7 +314,7 @@ class AsyncDriver:
             while True:
                 try:
                     value = await self._one(call)
-                except Error as e:
+                except BaseException as e:
                     call = op.throw(e)
                 else:
                     call = op.send(value)
@@ -279,6 +330,63 @@ class AsyncDriver:
             after = page.get("next")
             if not after:
                 return
+
+    async def _each(self, items: AsyncGenerator[Any, None], take: Callable[[Any], Any]) -> None:
+        try:
+            async for item in items:
+                for made in take(item):
+                    await self._one(made)
+        finally:
+            await items.aclose()
+
+    async def _flat(self, items: AsyncGenerator[Any, None], make: Callable[[Any], Iterable[Any]]) -> AsyncIterator[Any]:
+        try:
+            async for item in items:
+                for made in make(item):
+                    yield made
+        finally:
+            await items.aclose()
+
+    async def _items(self, op: Op) -> AsyncIterator[Any]:
+        """One by one what a call returns as a list."""
+        for item in await self._do(op):
+            yield item
+
+    async def _map(self, create: Callable[[], Any], fn: Callable[[Any, Any], Any], items: List[Any], concurrency: int,
+                   on_progress: Optional[Callable[[int, int], object]]) -> List[Any]:
+        """Each in a sandbox of its own. After the first error no other is started."""
+        results: List[Any] = [None] * len(items)
+        waiting, errors = iter(enumerate(items)), []
+        done = 0
+
+        async def work() -> None:
+            nonlocal done
+            for i, item in waiting:
+                try:
+                    async with await create() as box:
+                        results[i] = await self._one(fn(box, item))
+                    done += 1
+                    if on_progress:
+                        await self._one(on_progress(done, len(items)))
+                except Exception as e:
+                    errors.append(at_index(e, i))
+                if errors:
+                    return
+        tasks = [asyncio.ensure_future(work()) for _ in range(min(concurrency, len(items)))]
+        try:
+            await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        if errors:
+            raise errors[0]
+        return results
+
+    async def _beside(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Local work that may take long."""
+        return await asyncio.to_thread(function, *args)
 
     async def _events(self, machine: Any) -> AsyncIterator[Any]:
         while not machine.done:

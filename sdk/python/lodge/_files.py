@@ -5,16 +5,16 @@ import io
 import os
 import socket
 import time
-from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional, Union
+from typing import IO, Any, BinaryIO, Callable, Dict, Iterator, Optional, Union
 
 from . import _ws
 from ._calls import one_entry
-from ._http import LAST_CHUNK, PIECE, Call, Reply, Request, chunk
+from ._http import LAST_CHUNK, PIECE, Call, Reply, Request, chunk, timeout_of
 from ._streams import Download
 from ._sync import Answer, Driver, Transport, refusal
-from .errors import TransportError, of_answer
+from .errors import LateError, TransportError, of_answer
 
-Source = Union[bytes, str, "os.PathLike[str]", BinaryIO]
+Source = Union[bytes, str, "os.PathLike[str]", IO[bytes]]
 FLUSH = 64 << 10
 
 
@@ -166,7 +166,7 @@ class Terminal(_ws.Screen):
         ask = _ws.upgrade(path)
         answer = transport.open(ask)
         _ws.check(ask, answer.status, answer.headers)
-        self._sock, self._frames = answer.take_socket(), _ws.Frames()
+        self._sock, self._frames = answer.take_socket(), _ws.Frames(answer.headers.get("lodge-exec"))
         self._frames.feed(answer.rest)
 
     def write(self, data: bytes) -> None:
@@ -177,7 +177,7 @@ class Terminal(_ws.Screen):
 
     def read(self, timeout: Optional[float] = None) -> bytes:
         """The next bytes; b"" when the terminal ended (`exit` has the status) or the connection did."""
-        self._sock.settimeout(timeout)
+        self._sock.settimeout(timeout_of("timeout", timeout))
         while True:
             data = self._frames.next_bytes()
             if data is not None:
@@ -185,7 +185,7 @@ class Terminal(_ws.Screen):
             try:
                 came = self._sock.recv(PIECE)
             except socket.timeout:
-                raise TransportError("nothing came in time") from None
+                raise LateError("nothing came in time") from None
             except OSError:
                 came = b""
             self._frames.closed = self._frames.closed or not came
@@ -204,7 +204,7 @@ class Terminal(_ws.Screen):
         self.close()
 
 
-def pieces_of(source: BinaryIO) -> Iterator[bytes]:
+def pieces_of(source: IO[bytes]) -> Iterator[bytes]:
     while True:
         piece = source.read(PIECE)
         if not piece:
@@ -212,7 +212,7 @@ def pieces_of(source: BinaryIO) -> Iterator[bytes]:
         yield piece
 
 
-def length_of(source: BinaryIO) -> Optional[int]:
+def length_of(source: IO[bytes]) -> Optional[int]:
     """What is left of a regular file."""
     try:
         return max(0, os.fstat(source.fileno()).st_size - source.tell()) if source.seekable() else None
@@ -233,6 +233,9 @@ class FileDriver(Driver):
 
     def _terminal(self, path: str) -> Terminal:
         return Terminal(self._transport, path)
+
+    def _connected(self, terminal: Terminal) -> Terminal:
+        return terminal
 
     def _save_to(self, ask: Request, to: Source) -> int:
         if not hasattr(to, "write"):
@@ -259,10 +262,10 @@ class FileDriver(Driver):
         ask = make(source=pieces_of(source), length=length_of(source))  # type: ignore[arg-type]
         return self._one(Call(ask, decode))
 
-    def _event_pages(self, make: Callable[[int], Call[Any]], since: int) -> Iterator[Any]:
+    def _event_pages(self, make: Callable[[Any], Call[Any]], at: Optional[int]) -> Iterator[Any]:
         while True:
-            page = self._one(make(since))
+            page = self._one(make(at))
             yield from page["events"]
-            if page["next"] == since:
+            if page["next"] is None or page["next"] == at:
                 return
-            since = page["next"]
+            at = page["next"]

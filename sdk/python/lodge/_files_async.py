@@ -2,15 +2,15 @@
 """Files of a session and terminals on asyncio: what _files.py is for the blocking client."""
 import asyncio
 import contextlib
-from typing import Any, AsyncIterator, BinaryIO, Callable, Dict, List, Optional
+from typing import IO, Any, AsyncIterator, Callable, Dict, List, Optional
 
 from . import _ws
-from ._async import AsyncAnswer, AsyncDriver, AsyncTransport, Link, drop
+from ._async import AsyncAnswer, AsyncDriver, AsyncTransport, Link, drop, in_time
 from ._calls import one_entry
 from ._files import FLUSH, Source, length_of
-from ._http import LAST_CHUNK, PIECE, Call, Reply, Request, chunk
+from ._http import LAST_CHUNK, PIECE, Call, Reply, Request, chunk, timeout_of
 from ._streams import Download
-from .errors import TransportError, of_answer
+from .errors import Error, TransportError, of_answer
 
 
 class AsyncReader:
@@ -97,6 +97,9 @@ class AsyncWriter:
             self._link = await self._transport.begin(self._ask)
         try:
             await self._transport.send(self._link, data, self._transport.limit(self._ask))
+        except Error:
+            await self.abort()
+            raise
         except OSError as e:
             link, self._link, self._closed = self._link, None, True
             raise await self._transport.refusal(link, self._ask.method, e) from e
@@ -146,12 +149,17 @@ class AsyncTerminal(_ws.Screen):
         self._frames = _ws.Frames()
         self._link: Optional[Link] = None
 
-    async def __aenter__(self) -> "AsyncTerminal":
+    async def connect(self) -> None:
         ask = _ws.upgrade(self._path)
         answer = await self._transport.open(ask)
         _ws.check(ask, answer.status, answer.headers)
         self._link = answer.take_link()
+        self._frames.exec_id = answer.headers.get("lodge-exec")
         self._frames.feed(answer.rest)
+
+    async def __aenter__(self) -> "AsyncTerminal":
+        if self._link is None:
+            await self.connect()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -168,8 +176,12 @@ class AsyncTerminal(_ws.Screen):
     async def resize(self, rows: int, cols: int) -> None:
         await self._send(_ws.resize(rows, cols))
 
-    async def read(self) -> bytes:
+    async def read(self, timeout: Optional[float] = None) -> bytes:
         """The next bytes; b"" when the terminal ended (`exit` has the status) or the connection did."""
+        data: bytes = await in_time(self._read(), timeout_of("timeout", timeout), "nothing came in time")
+        return data
+
+    async def _read(self) -> bytes:
         assert self._link, "use `async with`"
         while True:
             data = self._frames.next_bytes()
@@ -189,7 +201,7 @@ class AsyncTerminal(_ws.Screen):
             drop(self._link)
 
 
-async def pieces_of(source: BinaryIO) -> AsyncIterator[bytes]:
+async def pieces_of(source: IO[bytes]) -> AsyncIterator[bytes]:
     """Disks are slow, too: read beside the loop."""
     while True:
         piece = await asyncio.to_thread(source.read, PIECE)
@@ -211,6 +223,10 @@ class AsyncFileDriver(AsyncDriver):
 
     def _terminal(self, path: str) -> AsyncTerminal:
         return AsyncTerminal(self._transport, path)
+
+    async def _connected(self, terminal: AsyncTerminal) -> AsyncTerminal:
+        await terminal.connect()
+        return terminal
 
     async def _save_to(self, ask: Request, to: Source) -> int:
         if not hasattr(to, "write"):
@@ -237,11 +253,11 @@ class AsyncFileDriver(AsyncDriver):
         ask = make(source=pieces_of(source), length=length_of(source))  # type: ignore[arg-type]
         return await self._one(Call(ask, decode))
 
-    async def _event_pages(self, make: Callable[[int], Call[Any]], since: int) -> AsyncIterator[Any]:
+    async def _event_pages(self, make: Callable[[Any], Call[Any]], at: Optional[int]) -> AsyncIterator[Any]:
         while True:
-            page = await self._one(make(since))
+            page = await self._one(make(at))
             for event in page["events"]:
                 yield event
-            if page["next"] == since:
+            if page["next"] is None or page["next"] == at:
                 return
-            since = page["next"]
+            at = page["next"]

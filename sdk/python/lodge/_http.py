@@ -15,6 +15,22 @@ T = TypeVar("T")
 Name = Union[str, bytes, "os.PathLike[str]"]
 
 
+def timeout_of(name: str, seconds: Optional[float]) -> Optional[float]:
+    """A timeout as all methods take it: seconds; 0 or None: no limit, which is returned as None."""
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf"):
+        raise InvalidError(f"{name}: must be a number of seconds, or 0 or None for no limit, not {seconds!r}")
+    return float(seconds) or None
+
+
+def duration_of(name: str, seconds: float) -> float:
+    """How long something is tried or waited for: seconds; 0: not at all."""
+    if seconds is None:
+        raise InvalidError(f"{name}: must be a number of seconds, not None")
+    return timeout_of(name, seconds) or 0.0
+
+
 def quote(name: Name) -> str:
     """One segment; any bytes (surrogates stand for what is no UTF-8)."""
     return urllib.parse.quote(os.fsencode(name), safe="")
@@ -48,16 +64,22 @@ class Request:
 
     def __init__(self, method: str, path: str, *, body: Optional[bytes] = None, kind: Optional[str] = None,
                  accept: Optional[str] = None, headers: Optional[Mapping[str, str]] = None, keyed: bool = False,
-                 timeout: Optional[float] = -1.0, source: Any = None, length: Optional[int] = None) -> None:
+                 timeout: Optional[float] = -1.0, source: Any = None, length: Optional[int] = None,
+                 also: int = 0) -> None:
         if ".." in urllib.parse.unquote_to_bytes(path.partition("?")[0]).decode("latin-1").split("/"):
             raise InvalidError(f'{path}: must not contain ".."')  # a proxy may resolve it
-        self.method, self.path = method, path
-        self.body, self.kind, self.accept = body, kind, accept
-        self.headers = dict(headers or {})
-        self.safe = method in ("GET", "HEAD")
+        self.method: str = method
+        self.path: str = path
+        self.body: Optional[bytes] = body
+        self.kind: Optional[str] = kind
+        self.accept: Optional[str] = accept
+        self.headers: Dict[str, str] = dict(headers or {})
+        self.safe: bool = method in ("GET", "HEAD")
         self.keyed = keyed
         self.timeout = timeout  # between two bytes; None: for ever; negative: the client's
-        self.source, self.length = source, length
+        self.source: Any = source
+        self.length: Optional[int] = length
+        self.also = also  # a status of 400 or more that is an answer here
 
     @property
     def repeatable(self) -> bool:
@@ -67,7 +89,7 @@ class Request:
     def chunked(self) -> bool:
         return self.source is not None and self.length is None
 
-    def head(self, authority: str, key: Optional[str], prefix: str = "") -> bytes:
+    def head(self, authority: str, key: Optional[str], prefix: str = "", more: Optional[Mapping[str, str]] = None) -> bytes:
         lines = [f"{self.method} {prefix}{self.path} HTTP/1.1", f"Host: {authority}"]
         if key:
             lines.append(f"Authorization: Bearer {key}")
@@ -81,6 +103,8 @@ class Request:
             lines.append(f"Content-Length: {self.length}")
         elif self.body is not None or self.method in ("POST", "PUT", "PATCH"):
             lines.append(f"Content-Length: {len(self.body or b'')}")
+        own = {name.lower() for name in self.headers}
+        lines += [f"{name}: {value}" for name, value in (more or {}).items() if name.lower() not in own]
         lines += [f"{name}: {value}" for name, value in self.headers.items()]
         text = "\r\n".join(lines) + "\r\n\r\n"
         if text.count("\r\n") != len(lines) + 1 or "\n" in text.replace("\r\n", ""):
@@ -99,7 +123,9 @@ def request(method: str, path: str, value: Any = None, **how: Any) -> Request:
 
 class Reply:
     def __init__(self, status: int, headers: Dict[str, str], body: bytes) -> None:
-        self.status, self.headers, self.body = status, headers, body
+        self.status: int = status
+        self.headers: Dict[str, str] = headers
+        self.body: bytes = body
 
     def json(self) -> Any:
         try:
@@ -132,11 +158,11 @@ class Exchange:
         self._left: Optional[int] = None  # of the body or chunk; None: until the connection ends
         self._chunked = False
         self._state = "head"
-        self.status = 0
+        self.status: int = 0
         self.headers: Dict[str, str] = {}
         self.data: List[bytes] = []
-        self.keep = False  # the connection can be used again afterwards
-        self.began = False  # something came
+        self.keep: bool = False  # the connection can be used again afterwards
+        self.began: bool = False  # something came
 
     @property
     def has_head(self) -> bool:

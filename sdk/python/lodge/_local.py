@@ -98,6 +98,11 @@ class _Busy:
         del self._engine.busy[threading.get_ident()]
 
 
+def _names(fields: Optional[bytes]) -> List[str]:
+    """Of the request: the timeout is the only field it can set."""
+    return ["timeout_minutes"] if fields else []
+
+
 class LocalThreads:
     """What RemoteThreads has, from liblodge."""
 
@@ -135,7 +140,8 @@ class LocalThreads:
                 "thread_id": next(k.key.decode() for k in keys if k.kind == b"thread"),
                 "status": "existing" if s.outcome == n.REUSED else "created",
                 "workspace_dir": spec.get("workdir"), "user": spec.get("user"),
-                "expires_at": _iso(s.hibernate_at or s.expires_at)}
+                "expires_at": _iso(s.hibernate_at or s.expires_at),
+                "adjusted": _names(s.adjusted), "ignored": _names(s.ignored)}
 
     def execute(self, session_id: str, command: str, timeout: float) -> Dict[str, Any]:
         found = n.ResultPointer()
@@ -219,8 +225,6 @@ def _text(field: str, value: Any) -> bytes:
 
 
 def _seconds(timeout: Any) -> float:
-    if timeout is None:
-        return 30.0
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
         raise SandboxError("timeout: not a number of seconds", code="INVALID")
     return float(timeout)

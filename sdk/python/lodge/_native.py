@@ -20,7 +20,7 @@ class Options(ctypes.Structure):
                 ("max_active", c_uint32), ("queue_max", c_uint32), ("pool", c_uint32), ("probe_failures", c_uint32),
                 ("idle_ms", c_int64), ("idle_max_ms", c_int64), ("lifetime_ms", c_int64), ("lifetime_max_ms", c_int64),
                 ("extend_ms", c_int64), ("probe_ms", c_int64), ("tombstones_ms", c_int64), ("execs_ms", c_int64),
-                ("events_ms", c_int64)]
+                ("events_ms", c_int64), ("delete_after_ms", c_int64)]
 
 
 class Ref(ctypes.Structure):
@@ -38,7 +38,9 @@ class Session(ctypes.Structure):
         ("on_expire", c_int), ("paused", c_int)] + [(n, c_int64) for n in (
             "version", "generation", "incarnation", "created_at", "started_at", "last_activity_at", "idle_timeout_ms",
             "max_lifetime_ms", "hibernate_at", "expires_at", "memory_bytes", "disk_bytes")] + [
-        ("cause", c_void_p), ("outcome", c_int), ("source", c_int), ("state_lost", c_int), ("ready_us", c_uint64)]
+        ("cause", c_void_p), ("outcome", c_int), ("source", c_int), ("state_lost", c_int), ("ready_us", c_uint64),
+        ("lifetime_ms", c_int64), ("delete_after_ms", c_int64), ("hibernated_at", c_int64), ("delete_at", c_int64),
+        ("ignored", c_char_p), ("adjusted", c_char_p), ("extended_by_ms", c_int64), ("at_maximum", c_int)]
 
 
 class Result(ctypes.Structure):
@@ -123,7 +125,7 @@ def _details(lib: ctypes.CDLL) -> Dict[str, Any]:
     if no.what == b"file":
         return {"max_size_mb": _mb(no.max), "uploaded_size_mb": _mb(no.asked)}
     if no.what == b"files":
-        return {"max_files": no.max, "current_files": no.now}
+        return {"max_files": no.max, "current_files": no.now, "applies_to": "uploads"}
     if no.what == b"workspace":
         return {"max_workspace_mb": _mb(no.max), "current_workspace_mb": _mb(no.now), "file_size_mb": _mb(no.asked)}
     return {}

@@ -22,6 +22,13 @@ def _is_utf8(name: bytes) -> bool:
         return False
 
 
+def patience(timeout: Any) -> Optional[float]:
+    """How long a result is waited for. What is no timeout is for the service to refuse."""
+    if timeout == 0:
+        return None
+    return timeout + GRACE if isinstance(timeout, (int, float)) and timeout > 0 else GRACE
+
+
 class RemoteThreads:
     def __init__(self, server_url: Optional[str], api_key: Optional[str]) -> None:
         place = _place.find(server_url)
@@ -48,9 +55,9 @@ class RemoteThreads:
         return made
 
     def execute(self, session_id: str, command: str, timeout: float) -> Dict[str, Any]:
-        reply = self._fetch(request("POST", "/execute", {"session_id": session_id, "command": command,
-                                                         "timeout": timeout},
-                                    timeout=timeout + GRACE if isinstance(timeout, (int, float)) else GRACE))
+        ask = request("POST", "/execute", {"session_id": session_id, "command": command, "timeout": timeout})
+        ask.timeout = patience(timeout)
+        reply = self._fetch(ask)
         result: Dict[str, Any] = reply.json()
         result["state_lost"] = reply.headers.get("lodge-outcome") == "replaced"
         return result

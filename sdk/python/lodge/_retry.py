@@ -5,6 +5,7 @@ import random
 import time
 from typing import Optional
 
+from ._hooks import RetryPolicy
 from ._http import Request
 from .errors import Error, TransportError, UnavailableError
 
@@ -14,20 +15,28 @@ FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
 
 
+REFUSED_UNREAD = ("RATE_LIMITED", "OVERLOADED")  # before the service looked at what is asked for
+
+
 class Retry:
     """Of one request; `patience` seconds in all."""
 
-    def __init__(self, ask: Request, patience: float) -> None:
-        self._ask = ask
+    def __init__(self, ask: Request, patience: float, policy: Optional[RetryPolicy]) -> None:
+        self._ask, self._policy = ask, policy
         self._began, self._patience = time.monotonic(), patience
-        self._tries = 0
+        self._tries = self._answers = 0
 
     def pause(self, error: Error) -> Optional[float]:
         """Seconds until the next try; None: this is the answer."""
-        if not self._may_repeat(error):
+        policy = self._policy
+        if policy is None or not self._may_repeat(error):
             return None
-        wait = min(FIRST_PAUSE * 2 ** self._tries, LONGEST_PAUSE) * random.uniform(0.75, 1.25)
+        wait = min(policy.min_delay * 2 ** min(self._tries, 30), policy.max_delay) * random.uniform(0.75, 1.25)
         self._tries += 1
+        if isinstance(error, UnavailableError):
+            self._answers += 1
+            if self._answers >= policy.attempts:
+                return None
         if error.retry_after is not None:
             wait = max(wait, error.retry_after)
         return wait if time.monotonic() + wait <= self._began + _shorter(self._patience, error) else None
@@ -35,7 +44,10 @@ class Retry:
     def _may_repeat(self, error: Error) -> bool:
         if isinstance(error, TransportError):
             return not error.sent or self._ask.repeatable
-        return isinstance(error, UnavailableError) and error.retry_after is not None and self._ask.repeatable
+        if not isinstance(error, UnavailableError) or error.status not in (429, 503) or self._ask.source is not None:
+            return False
+        # a service that is busy has deleted nothing
+        return self._ask.repeatable or self._ask.method == "DELETE" or error.code in REFUSED_UNREAD
 
 
 def _shorter(patience: float, error: Error) -> float:

@@ -5,11 +5,11 @@ import base64
 import json
 from typing import Any, Dict, List, Optional, Union
 
-from ._calls import is_key, named
+from ._calls import first_kept, is_key, named
 from ._http import Request, query, quote, request
 from ._retry import Patience
 from .errors import Error, GoneError, OutputGoneError, TransportError
-from .types import Event, ExecResult
+from .types import Event, ExecResult, Stream
 
 LINE_MAX = 4 << 20
 POLL_MS = 20000
@@ -42,8 +42,8 @@ class Lines:
 class ExecStream:
     """A command as it runs. It is asked for by an idempotency key, so that asking again leads to the same command,
     whose log waits for the reader; where that is not possible (a session that sleeps, standard input) or could start it
-    anew (a key, which may lead to another session by then) it is read by offset. Every byte comes once; one that
-    is no longer retained is an OutputGoneError."""
+    anew (a key, which may lead to another session by then) it is read by offset. Every byte comes once; those that
+    are no longer retained are a "gap"."""
 
     def __init__(self, base: str, body: Dict[str, Any], patience: float, exec_id: Optional[str] = None,
                  offsets: Optional[List[int]] = None) -> None:
@@ -54,6 +54,8 @@ class ExecStream:
         if offsets:
             self._at = {"stdout": offsets[0], "stderr": offsets[1]}
         self._patience = Patience(patience)
+        self._gaps: List[Event] = []  # not yet returned
+        self._missing = False
         self._begin()
         self.exec_id = exec_id
         self.done = False
@@ -95,7 +97,10 @@ class ExecStream:
             return self._output(kind, received["offset"], base64.b64decode(received["data"]))
         if kind == "exit":
             self.done = True
-            return [Event("exit", exec_id=self.exec_id, result=ExecResult.of(received))]
+            result = ExecResult.of(received)
+            if self._missing and not result.truncated:
+                result.truncated, result.limits = True, [*result.limits, "LIMIT_OUTPUT"]
+            return [Event("exit", exec_id=self.exec_id, result=result)]
         return []  # a beat
 
     def _started(self, exec_id: str) -> List[Event]:
@@ -107,17 +112,21 @@ class ExecStream:
         self.exec_id = exec_id
         return [Event("started", exec_id=exec_id)] if first else []
 
-    def _output(self, stream: str, offset: int, data: bytes) -> List[Event]:
+    def _output(self, stream: Stream, offset: int, data: bytes) -> List[Event]:
+        events = self._skip(stream, offset)
         expected = self._at[stream]
-        if offset > expected:
-            raise OutputGoneError(f"{offset - expected} bytes of {stream} are no longer retained",
-                                  details={"stdout_offset": self._at["stdout"], "stderr_offset": self._at["stderr"],
-                                           f"{stream}_offset": offset, "exec_id": self.exec_id})
         data = data[expected - offset:]
-        if not data:
+        if data:
+            self._at[stream] = expected + len(data)
+            events.append(Event(stream, exec_id=self.exec_id, offset=expected, data=data))
+        return events
+
+    def _skip(self, stream: Stream, to: int) -> List[Event]:
+        at = self._at[stream]
+        if to <= at:
             return []
-        self._at[stream] = expected + len(data)
-        return [Event(stream, exec_id=self.exec_id, offset=expected, data=data)]
+        self._at[stream], self._missing = to, True
+        return [Event("gap", exec_id=self.exec_id, offset=at, stream=stream, bytes=to - at)]
 
     def end(self) -> List[Event]:
         """The answer is complete."""
@@ -133,8 +142,9 @@ class ExecStream:
                 self._mode = "poll"
                 return []
             self.done = True
-            return [Event("exit", exec_id=self.exec_id, result=ExecResult.of_record(record))]
-        events = self._output("stdout", self._at["stdout"], base64.b64decode(received["stdout"]))
+            return [Event("exit", exec_id=self.exec_id, result=ExecResult.of_record(record, self._missing))]
+        events, self._gaps = self._gaps, []
+        events += self._output("stdout", self._at["stdout"], base64.b64decode(received["stdout"]))
         events += self._output("stderr", self._at["stderr"], base64.b64decode(received["stderr"]))
         if received["done"]:
             self._mode = "record"
@@ -144,6 +154,10 @@ class ExecStream:
         """Seconds until request() is worth asking; or raises."""
         if self._mode == "stream" and self.exec_id and 400 <= (error.status or 0) < 500:
             self._mode = "poll"
+            return 0.0
+        if self._mode == "poll" and isinstance(error, OutputGoneError):
+            kept = first_kept(error, [self._at["stdout"], self._at["stderr"]])
+            self._gaps += self._skip("stdout", kept[0]) + self._skip("stderr", kept[1])
             return 0.0
         if self._mode == "stream" and isinstance(error, TransportError) and error.sent:
             if self.exec_id and not self._again:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The blocking side: sockets."""
+import concurrent.futures
 import contextlib
 import select
 import socket
@@ -8,16 +9,26 @@ import threading
 import time
 from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Optional, Union
 
+from ._hooks import Hooks, explain, is_unknown_route
 from ._http import LAST_CHUNK, PIECE, Call, Exchange, Reply, Request, chunk, joined
 from ._place import Place
+from ._proxy import tunnel
 from ._retry import FIRST_CONTACT, RETRY_FOR, Retry
-from .errors import Error, TransportError, of_answer
+from .errors import Error, LateError, TransportError, of_answer
 
 IDLE_MAX = 8  # connections kept for the next request
 
 
-def connect(place: Place, timeout: Optional[float], tls: Optional[ssl.SSLContext]) -> socket.socket:
+def context_of(place: Place, tls: Optional[ssl.SSLContext]) -> Optional[ssl.SSLContext]:
+    return (tls or ssl.create_default_context()) if place.scheme == "https" else None
+
+
+def connect(place: Place, timeout: Optional[float], tls: Optional[ssl.SSLContext],
+            hooks: Optional[Hooks] = None) -> socket.socket:
     try:
+        if hooks and hooks.connect:
+            made: socket.socket = hooks.connect(place.host, place.port, context_of(place, tls))
+            return made
         if place.scheme == "unix":
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             with contextlib.ExitStack() as undo:
@@ -26,12 +37,15 @@ def connect(place: Place, timeout: Optional[float], tls: Optional[ssl.SSLContext
                 sock.connect(place.host)
                 undo.pop_all()
             return sock
-        sock = socket.create_connection((place.host, place.port), timeout)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if place.scheme == "https":
-            context = tls or ssl.create_default_context()
-            return context.wrap_socket(sock, server_hostname=place.host)
-        return sock
+        if hooks and hooks.proxy:
+            sock = tunnel(hooks.proxy, place.authority, timeout)
+        else:
+            sock = socket.create_connection((place.host, place.port), timeout)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        context = context_of(place, tls)
+        return context.wrap_socket(sock, server_hostname=place.host) if context else sock
+    except Error:
+        raise
     except ssl.SSLError as e:
         raise TransportError(f"{place}: {e}", sent=False) from e
     except OSError as e:
@@ -58,7 +72,8 @@ class Answer:
 
     def __init__(self, transport: "Transport", sock: socket.socket, exchange: Exchange) -> None:
         self._transport, self._sock, self._exchange = transport, sock, exchange
-        self.status, self.headers = exchange.status, exchange.headers
+        self.status: int = exchange.status
+        self.headers: Dict[str, str] = exchange.headers
         self._open = True
         self._check()
 
@@ -103,9 +118,14 @@ class Transport:
     """Connections to one place; used by any number of threads."""
 
     def __init__(self, place: Place, key: Optional[str], timeout: Optional[float], patience: Optional[float],
-                 tls: Optional[ssl.SSLContext], problem: Problem = of_answer) -> None:
-        self.place, self.key, self.timeout, self.tls, self.problem = place, key, timeout, tls, problem
-        self.patience = RETRY_FOR if patience is None else patience
+                 tls: Optional[ssl.SSLContext], problem: Problem = of_answer, hooks: Optional[Hooks] = None) -> None:
+        self.place: Place = place
+        self.key: Optional[str] = key
+        self.timeout: Optional[float] = timeout
+        self.tls: Optional[ssl.SSLContext] = tls
+        self.problem: Problem = problem
+        self.hooks: Hooks = hooks or Hooks()
+        self.patience: float = RETRY_FOR if patience is None else patience
         self._first: Optional[float] = FIRST_CONTACT if patience is None else patience  # None: it was there
         self._idle: List[socket.socket] = []
         self._lock = threading.Lock()
@@ -146,7 +166,7 @@ class Transport:
 
     def _connect(self, timeout: Optional[float]) -> socket.socket:
         try:
-            sock = connect(self.place, timeout, self.tls)
+            sock = connect(self.place, timeout, self.tls, self.hooks)
         except TransportError as e:
             if not isinstance(e.__cause__, BlockingIOError):  # else it is there, with a long queue
                 e.patience = self._first
@@ -159,7 +179,7 @@ class Transport:
             exchange.receive(sock.recv(PIECE))
         except socket.timeout:
             self._drop(sock)
-            raise TransportError("no answer in time") from None
+            raise LateError("no answer in time") from None
         except OSError as e:
             self._drop(sock)
             raise TransportError(f"the connection broke ({e.strerror or e})") from e
@@ -177,8 +197,11 @@ class Transport:
     def begin(self, ask: Request) -> socket.socket:
         """Sends the head, for a caller that writes the body itself."""
         sock = self.connection(self.limit(ask), fresh=True)
-        self.send(sock, [ask.head(self.place.authority, self.key, self.place.prefix)])
+        self.send(sock, [self._head(ask)])
         return sock
+
+    def _head(self, ask: Request) -> bytes:
+        return ask.head(self.place.authority, self.key, self.place.prefix, self.hooks.headers())
 
     def send(self, sock: socket.socket, pieces: Iterable[bytes]) -> None:
         try:
@@ -186,7 +209,7 @@ class Transport:
                 sock.sendall(piece)
         except socket.timeout:
             self._drop(sock)
-            raise TransportError("the service takes nothing more") from None
+            raise LateError("the service takes nothing more") from None
         except OSError as e:
             self._drop(sock)
             raise TransportError(f"the connection broke ({e.strerror or e})") from e
@@ -211,8 +234,8 @@ class Transport:
         return Answer(self, sock, exchange)
 
     def once(self, ask: Request) -> Answer:
+        head = self._head(ask)
         sock = self.connection(self.limit(ask))
-        head = ask.head(self.place.authority, self.key, self.place.prefix)
         if ask.source is None and len(ask.body or b"") < PIECE:
             self.send(sock, [head + (ask.body or b"")])
             return self.answer(sock, ask.method)
@@ -237,25 +260,47 @@ class Transport:
 
     def open(self, ask: Request, patience: Optional[float] = None) -> Answer:
         """An answer that is not a failure."""
-        retry = Retry(ask, self.patience if patience is None else patience)
+        retry = Retry(ask, self.patience if patience is None else patience, self.hooks.retry)
         while True:
             try:
+                began = time.monotonic()
                 answer = self.once(ask)
-                if answer.status < 400:
+                self.hooks.answered(ask.method, ask.path, answer.status, answer.headers.get("x-request-id"),
+                                    time.monotonic() - began)
+                if answer.status < 400 or answer.status == ask.also:
                     return answer
                 raise self.problem(answer.status, answer.headers, answer.read())
             except Error as e:
                 pause = retry.pause(e)
                 if pause is None:
+                    self._explain(e)
                     raise
+                self.hooks.repeated(ask.method, ask.path, e, pause)
                 time.sleep(pause)
+
+    def _explain(self, error: Error) -> None:
+        if is_unknown_route(error):
+            with contextlib.suppress(Error), self.once(Request("GET", "/")) as answer:
+                explain(error, Reply(answer.status, answer.headers, answer.read()).json().get("version"))
 
     def fetch(self, ask: Request) -> Reply:
         with self.open(ask) as answer:
             return Reply(answer.status, answer.headers, answer.read())
 
 
-Op = Union[Call[Any], Generator[Call[Any], Any, Any]]
+def at_index(error: BaseException, index: int) -> BaseException:
+    """With the position of the item that it is about."""
+    with contextlib.suppress(Exception):
+        error.index = index  # type: ignore[attr-defined]
+    return error
+
+
+def cancel(futures: Iterable[Any]) -> None:
+    for future in futures:
+        future.cancel()
+
+
+Op = Union[Call[Any], Generator[Any, Any, Any]]
 
 
 class Driver:
@@ -264,8 +309,9 @@ class Driver:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def _one(self, call: Call[Any]) -> Any:
-        return call.decode(self._transport.fetch(call.request))
+    def _one(self, call: Any) -> Any:
+        """A request; or what another method has returned, which is the result already."""
+        return call.decode(self._transport.fetch(call.request)) if isinstance(call, Call) else call
 
     def _do(self, op: Op) -> Any:
         if isinstance(op, Call):
@@ -275,7 +321,7 @@ class Driver:
             while True:
                 try:
                     value = self._one(call)
-                except Error as e:
+                except BaseException as e:
                     call = op.throw(e)
                 else:
                     call = op.send(value)
@@ -290,6 +336,50 @@ class Driver:
             after = page.get("next")
             if not after:
                 return
+
+    def _each(self, items: Iterator[Any], take: Callable[[Any], Any]) -> None:
+        for item in items:
+            take(item)
+
+    def _flat(self, items: Iterator[Any], make: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+        for item in items:
+            yield from make(item)
+
+    def _items(self, op: Op) -> Iterator[Any]:
+        """One by one what a call returns as a list."""
+        yield from self._do(op)
+
+    def _map(self, create: Callable[[], Any], fn: Callable[[Any, Any], Any], items: List[Any], concurrency: int,
+             on_progress: Optional[Callable[[int, int], object]]) -> List[Any]:
+        """Each in a sandbox of its own. After the first error no other is started."""
+        results: List[Any] = [None] * len(items)
+        first: Optional[BaseException] = None
+
+        def one(item: Any) -> Any:
+            with create() as box:
+                return fn(box, item)
+        with concurrent.futures.ThreadPoolExecutor(max(1, min(concurrency, len(items)))) as pool:
+            places = {pool.submit(one, item): i for i, item in enumerate(items)}
+            try:
+                for done, future in enumerate(concurrent.futures.as_completed(places), 1):
+                    error = None if future.cancelled() else future.exception()
+                    if error is not None and first is None:
+                        first = at_index(error, places[future])
+                        cancel(places)
+                    if first is None:
+                        results[places[future]] = future.result()
+                        if on_progress:
+                            on_progress(done, len(items))
+            except BaseException:
+                cancel(places)
+                raise
+        if first is not None:
+            raise first
+        return results
+
+    def _beside(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Local work that may take long."""
+        return function(*args)
 
     def _events(self, machine: Any) -> Iterator[Any]:
         while not machine.done:

@@ -53,8 +53,8 @@ class Frames:
     """feed() what came, then next_bytes() until it is None; send `replies`, and see whether it is `closed`. exec_id,
     offset and exit are the latest the service sent about the terminal."""
 
-    def __init__(self) -> None:
-        self.exec_id: Optional[str] = None
+    def __init__(self, exec_id: Optional[str] = None) -> None:
+        self.exec_id = exec_id
         self.offset = 0
         self.exit: Optional[Dict[str, Any]] = None
         self._waiting: List[Message] = []

@@ -1,18 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong. Every failure is a lodge.Error with a code, whether it came over HTTP or out of the
+"""What can go wrong. Every failure is a lodge.LodgeError with a code, whether it came over HTTP or out of the
 engine in this process."""
+import builtins
 import json
 from typing import Any, Dict, Mapping, Optional, Type
 
+from .types import Result
 
-class Error(Exception):
-    """`code` is for programs, str() for people; `status` is None where no HTTP was spoken."""
 
-    code = "ERROR"
+class LodgeError(Exception):
+    """Base class of all errors of this package.
+
+    `code` is for programs and `message` for people; str() has both, and the request id, which is also in the log of
+    the service. `status` is None where no HTTP was spoken.
+
+    >>> try:
+    ...     lodge.Sandbox.get("no-such-name")
+    ... except lodge.LodgeError as e:
+    ...     print(e.code, e.status)
+    NOT_FOUND 404
+    """
+
+    code: str = "ERROR"
+    _in_full = True  # str() has more than the message
 
     def __init__(self, message: str, *, code: Optional[str] = None, status: Optional[int] = None,
                  retryable: bool = False, details: Optional[Mapping[str, Any]] = None,
-                 retry_after: Optional[float] = None) -> None:
+                 retry_after: Optional[float] = None, request_id: Optional[str] = None) -> None:
         super().__init__(message)
         if code:
             self.code = code
@@ -21,6 +35,25 @@ class Error(Exception):
         self.retryable = retryable
         self.details: Dict[str, Any] = dict(details or {})
         self.retry_after = retry_after
+        self.request_id = request_id
+
+    def __str__(self) -> str:
+        if not self._in_full:
+            return self.message
+        request = f", request {self.request_id}" if self.request_id else ""
+        return f"{self.message} ({self.code}{request})"
+
+
+Error = LodgeError  # the name of 0.1.0
+
+
+class IgnoredWarning(UserWarning):
+    """Something that was asked of a session had no effect, or less than asked. Silence it with
+    warnings.simplefilter("ignore", lodge.IgnoredWarning)."""
+
+
+class StateLostWarning(UserWarning):
+    """A sandbox lost its files, for example with a broken disk, and started anew."""
 
 
 class InvalidError(Error):
@@ -29,14 +62,17 @@ class InvalidError(Error):
 
 
 class UnauthenticatedError(Error):
+    """The API key is missing, unknown or expired."""
     code = "UNAUTHENTICATED"
 
 
 class DeniedError(Error):
+    """The key is not allowed to do this, or file permissions in the sandbox forbid it."""
     code = "DENIED"
 
 
 class NotFoundError(Error):
+    """It does not exist, or this key cannot see it."""
     code = "NOT_FOUND"
 
 
@@ -60,11 +96,13 @@ class UnavailableError(Error):
     code = "UNAVAILABLE"
 
 
-class TimeoutError(Error):  # noqa: A001 (it is lodge.TimeoutError)
+class TimeoutError(Error, builtins.TimeoutError):  # noqa: A001 (it is lodge.TimeoutError)
+    """Something did not happen in time; also a TimeoutError of Python."""
     code = "TIMEOUT"
 
 
 class InternalError(Error):
+    """The service failed; its log has the details under the request id."""
     code = "INTERNAL"
 
 
@@ -79,9 +117,31 @@ class TransportError(Error):
         self.sent = sent
 
 
+class LateError(TransportError, TimeoutError):
+    """The service did not answer in time: a TransportError, and a TimeoutError too."""
+    code = "TRANSPORT"
+
+
+class CommandError(Error):
+    """A command that run(check=True) or wait_for_log() relied on failed; `result` has its output.
+
+    >>> try:
+    ...     box.run("echo broken >&2; exit 3", check=True)
+    ... except lodge.CommandError as e:
+    ...     print(e.result.exit_code, e.result.stderr, end="")
+    3 broken
+    """
+    code = "COMMAND"
+
+    def __init__(self, message: str, result: "Result[Any]") -> None:
+        super().__init__(message, details={"command_id": result.command_id})
+        self.result = result
+
+
 class SandboxError(Error):
     """Base of what a SandboxClient raises."""
     code = "SANDBOX"
+    _in_full = False  # threads have fixed texts
 
 
 class PolicyError(SandboxError):
@@ -118,6 +178,11 @@ _BY_STATUS: Dict[int, Type[Error]] = {
 }
 
 
+def of_code(code: str, message: str) -> Error:
+    """Of the engine in this process."""
+    return _BY_CODE.get(code, InternalError)(message, code=code, retryable=code in ("UNAVAILABLE", "TIMEOUT"))
+
+
 def retry_after(headers: Mapping[str, str]) -> Optional[float]:
     """Seconds; None: the answer does not say."""
     try:
@@ -137,13 +202,17 @@ def of_answer(status: int, headers: Mapping[str, str], body: bytes) -> Error:
     """The error of a /v1 response."""
     received = _decode(body)
     error = received.get("error") if isinstance(received, dict) else None
+    if isinstance(error, str):  # of projects and teams: only a text
+        error = {"message": error, "retryable": status in (429, 503, 504)}
     if not isinstance(error, dict):
         error = {"message": body[:200].decode("utf-8", "replace").strip() or f"HTTP status {status}"}
     code = str(error.get("code") or "")
     kind = _BY_CODE.get(code) or _BY_STATUS.get(status) or (InternalError if status >= 500 else Error)
-    return kind(str(error.get("message", "")), code=code or None, status=status,
-                retryable=bool(error.get("retryable")), details=error.get("details"),
-                retry_after=retry_after(headers))
+    found = kind(str(error.get("message", "")), code=code or None, status=status,
+                 retryable=bool(error.get("retryable")), details=error.get("details"),
+                 retry_after=retry_after(headers), request_id=headers.get("x-request-id"))
+    found._in_full = True
+    return found
 
 
 _CODES = {401: "UNAUTHENTICATED", 403: "DENIED", 404: "NOT_FOUND", 409: "CONFLICT", 503: "UNAVAILABLE", 504: "TIMEOUT"}
@@ -166,4 +235,4 @@ def of_thread_answer(status: int, headers: Mapping[str, str], body: bytes) -> Er
     elif status == 404 and (message == EXPIRED or message == "Session expired"):
         kind = SessionExpiredError
     return kind(message, code=code if kind is SandboxError else None, status=status, retryable=status in (429, 503, 504), details=details,
-                retry_after=retry_after(headers))
+                retry_after=retry_after(headers), request_id=headers.get("x-request-id"))

@@ -7,25 +7,41 @@ import tempfile
 import uuid
 from typing import Any, Dict, List, Optional, Sequence, Union
 
+from ._calls import warn_ignored
 from .errors import Error, SandboxError, SessionExpiredError
 
 NO_SESSION = "No active session. Call get_or_create_session() first."
 ENTER_TRIES = 3  # of a session that ends just when it is asked for
 
 
+def mode_of(mode: Optional[str], server_url: Optional[str]) -> str:
+    """Where nothing is said, a service that is named is meant."""
+    if mode is None:
+        return "remote" if server_url or os.environ.get("LODGE_URL") else "local"
+    if mode not in ("local", "remote"):
+        raise ValueError(f'mode: {mode!r} is neither "local" nor "remote"')
+    return mode
+
+
 def _threads(mode: str, server_url: Optional[str], api_key: Optional[str]) -> Any:
     if mode == "remote":
         from ._remote import RemoteThreads
         return RemoteThreads(server_url, api_key)
-    if mode == "local":
-        from ._local import LocalThreads
-        return LocalThreads()
-    raise ValueError(f'mode: {mode!r} is neither "local" nor "remote"')
+    from ._local import LocalThreads
+    return LocalThreads()
 
 
 class FileList(List[Dict[str, Any]]):
-    """Files of the workspace, the newest first: name, size_bytes, modified, permissions. Of very many only the
-    newest are listed; the totals are of all."""
+    """The files of a thread's workspace, newest first: name, size_bytes, modified, permissions.
+
+    Of very many only the newest are listed; total_files and total_size_bytes are of all.
+
+    >>> with lodge.SandboxClient("remote") as sandbox:
+    ...     made = sandbox.get_or_create_session("ada", "files")
+    ...     put = sandbox.upload_file_from_bytes("a.txt", b"1")
+    ...     sandbox.list_files().total_files
+    1
+    """
 
     def __init__(self, received: Dict[str, Any]) -> None:
         super().__init__(received["files"])
@@ -35,20 +51,33 @@ class FileList(List[Dict[str, Any]]):
 
 
 class SandboxClient:
-    """One conversation's session at a time. Leaving `with` closes it."""
+    """A bash tool for one conversation at a time; new programs use lodge.Sandbox.
 
-    def __init__(self, mode: str = "local", server_url: Optional[str] = None, api_key: Optional[str] = None) -> None:
-        self._threads = _threads(mode, server_url, api_key)
+    mode: "local" for the engine in this process, "remote" for a service; by default "remote" if a server_url or LODGE_URL
+    is given, else "local". Leaving `with` ends the session.
+
+    >>> with lodge.SandboxClient("remote") as sandbox:
+    ...     made = sandbox.get_or_create_session("ada", "talk-1")
+    ...     sandbox.execute("echo hi")["stdout"]
+    'hi\\n'
+    """
+
+    def __init__(self, mode: Optional[str] = None, server_url: Optional[str] = None, api_key: Optional[str] = None) -> None:
+        self.mode: str = mode_of(mode, server_url)
+        self._threads = _threads(self.mode, server_url, api_key)
         self._wanted: Any = None
-        self.mode = mode
         self.session: Optional[Dict[str, Any]] = None  # as get_or_create_session() returned it
 
     @property
     def session_id(self) -> Optional[str]:
+        """The id of the current session; None: there is none."""
         return self.session["session_id"] if self.session else None
 
     def get_or_create_session(self, user_id: str, thread_id: str, timeout_minutes: Optional[int] = 30) -> Dict[str, Any]:
-        """{session_id, thread_id, status: "created" or "existing", workspace_dir, user, expires_at}"""
+        """Return the session of a thread, and create it first if there is none.
+
+        The answer has session_id, thread_id, status ("created" or "existing"), workspace_dir, user, expires_at, adjusted and
+        ignored; a timeout_minutes that did not apply as given is named in one of the last two, with a lodge.IgnoredWarning."""
         for last in range(ENTER_TRIES):
             try:
                 made: Dict[str, Any] = self._threads.create(user_id, thread_id, timeout_minutes)
@@ -57,6 +86,8 @@ class SandboxClient:
                 if e.code != "CONFLICT" or last == ENTER_TRIES - 1:
                     raise
         self.session, self._wanted = made, (user_id, thread_id, timeout_minutes)
+        warn_ignored(f"thread {thread_id} has a session", made.get("ignored") or (), "ignored; it keeps its own")
+        warn_ignored(f"thread {thread_id}", made.get("adjusted") or (), "reduced to the maximum of the service")
         return dict(made)
 
     def _id(self) -> str:
@@ -65,11 +96,13 @@ class SandboxClient:
         found: str = self.session["session_id"]
         return found
 
-    def execute(self, command: str, timeout: float = 30, auto_retry: bool = True) -> Dict[str, Any]:
-        """{exit_code, stdout, stderr, execution_time_ms, timed_out, truncated, limits, state_lost}. A command that
-        fails is a result. With auto_retry a session that expired is made anew, and the command is run there: then
-        state_lost is True, for its files are gone. Before get_or_create_session(): ValueError, as all here."""
-        session = self._id()
+    def execute(self, command: str, timeout: Optional[float] = 30, auto_retry: bool = True) -> Dict[str, Any]:
+        """Run bash text, and return exit_code, stdout, stderr, execution_time_ms, timed_out, truncated, limits and state_lost.
+
+        A command that fails is a result. With auto_retry an expired session is made again and the command is run there;
+        state_lost is then True, because its files are gone. timeout: seconds until all it started is killed; 0 or None: no
+        limit. Raises ValueError before get_or_create_session(), as all methods do."""
+        session, timeout = self._id(), 0 if timeout is None else timeout
         try:
             result: Dict[str, Any] = self._threads.execute(session, command, timeout)
         except SessionExpiredError:
@@ -81,7 +114,7 @@ class SandboxClient:
         return result
 
     def upload_file(self, path: Union[str, "os.PathLike[str]"], remote_name: Union[str, bytes, None] = None) -> Dict[str, Any]:
-        """{status, filename, path, size_bytes}"""
+        """Copy a local file into the workspace, and return status, filename, path and size_bytes."""
         session = self._id()
         name = os.fsencode(remote_name if remote_name is not None else os.path.basename(os.fspath(path)))
         with open(path, "rb") as f:
@@ -89,6 +122,7 @@ class SandboxClient:
         return received
 
     def upload_file_from_bytes(self, filename: Union[str, bytes], data: bytes) -> Dict[str, Any]:
+        """Write bytes to a file of the workspace."""
         session = self._id()
         with tempfile.TemporaryFile() as f:
             f.write(data)
@@ -99,7 +133,7 @@ class SandboxClient:
 
     def download_file(self, remote_name: Union[str, bytes],
                       local_path: Union[str, bytes, "os.PathLike[str]", None] = None) -> str:
-        """The path it was written to: by default its name in the current directory. All or nothing."""
+        """Copy a file of the workspace to a local path, by default its name in the current directory, and return that path."""
         session = self._id()
         name = os.fsencode(remote_name)
         target = os.fsdecode(local_path if local_path is not None else os.path.basename(name))
@@ -119,17 +153,18 @@ class SandboxClient:
         return target
 
     def list_files(self) -> FileList:
+        """List the files of the workspace, newest first."""
         return FileList(self._threads.list(self._id()))
 
     def close_session(self) -> None:
-        """Ends the session, with its files. Never raises."""
+        """End the session with its files. Never raises."""
         session, self.session = self.session, None
         if session is not None:
             with contextlib.suppress(Exception):
                 self._threads.cleanup(session["session_id"])
 
     def close(self) -> None:
-        """close_session(), and what this client has open itself."""
+        """End the session, and close the connections of this client."""
         self.close_session()
         with contextlib.suppress(Exception):
             self._threads.close()
@@ -154,14 +189,20 @@ def _umask() -> int:
 
 
 class BatchSandboxClient:
-    """Commands in a session of their own, which is closed at the end."""
+    """Runs commands one after another in a thread session of their own, which ends with them.
 
-    def __init__(self, mode: str = "local", server_url: Optional[str] = None, api_key: Optional[str] = None) -> None:
+    >>> with lodge.BatchSandboxClient("remote") as batch:
+    ...     [r["exit_code"] for r in batch.execute_batch(["true", "exit 3"])]
+    [0, 3]
+    """
+
+    def __init__(self, mode: Optional[str] = None, server_url: Optional[str] = None, api_key: Optional[str] = None) -> None:
         self._client = SandboxClient(mode, server_url, api_key)
 
-    def execute_batch(self, commands: Sequence[str], timeout: float = 30, user_id: str = "batch_user",
+    def execute_batch(self, commands: Sequence[str], timeout: Optional[float] = 30, user_id: str = "batch_user",
                       thread_id: Optional[str] = None) -> List[Dict[str, Any]]:
-        """One result for each, in order; what could not be run has exit_code -1 and says why in `error`."""
+        """Run the commands, and return one result for each; one that could not run has exit_code -1, and says why in
+        `error`."""
         results: List[Dict[str, Any]] = []
         try:
             self._client.get_or_create_session(user_id, thread_id or f"batch-{uuid.uuid4().hex}")
@@ -178,6 +219,7 @@ class BatchSandboxClient:
         return results
 
     def close(self) -> None:
+        """Close the connections of this client."""
         self._client.close()
 
     def __enter__(self) -> "BatchSandboxClient":

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of a Sandbox as people write them, and as the API takes them."""
+import difflib
+import functools
+import inspect
+import re
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, TypeVar, Union
+
+from ._calls import ms
+from .errors import InvalidError
+
+Size = Union[int, str]
+T = TypeVar("T")
+UNSET: Any = object()  # an argument that was not given, where None means something
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)", re.IGNORECASE)
+_SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+# of the request: what callers of Sandbox know it as
+NAMES = {"limits.memory_bytes": "memory", "limits.cpus": "cpus", "limits.disk_bytes": "disk", "limits.pids": "processes",
+         "idle_timeout_ms": "idle_timeout", "lifetime_ms": "lifetime", "max_lifetime_ms": "lifetime"}
+
+
+def size_of(name: str, size: Optional[Size]) -> Optional[int]:
+    """Bytes of "512M", "1.5G" or a number."""
+    if size is None or (isinstance(size, int) and not isinstance(size, bool)):
+        return size
+    found = _SIZE.fullmatch(size.strip()) if isinstance(size, str) else None
+    if not found:
+        raise InvalidError(f'{name}: {size!r} is not a size; use a number of bytes, or text such as "512M" or "2G"')
+    return int(float(found.group(1)) * (1 << _SHIFTS[found.group(2).upper()]))
+
+
+def limits_of(memory: Optional[Size], cpus: Optional[float], disk: Optional[Size],
+              processes: Optional[int]) -> Dict[str, Any]:
+    wanted = {"memory_bytes": size_of("memory", memory), "cpus": cpus, "disk_bytes": size_of("disk", disk),
+              "pids": processes}
+    return {k: v for k, v in wanted.items() if v is not None}
+
+
+def session_of(*, memory: Optional[Size], cpus: Optional[float], disk: Optional[Size], processes: Optional[int],
+               idle_timeout: Optional[float], lifetime: Optional[float], **same: Any) -> Dict[str, Any]:
+    """The fields of POST /v1/sessions."""
+    body = {**same, "limits": limits_of(memory, cpus, disk, processes) or None,
+            "idle_timeout_ms": ms("idle_timeout", idle_timeout) or None, "lifetime_ms": ms("lifetime", lifetime) or None}
+    return {k: v for k, v in body.items() if v is not None}
+
+
+def names_of(fields: Sequence[str]) -> List[str]:
+    return list(dict.fromkeys(NAMES.get(name, name) for name in fields))
+
+
+# what users of other services type first
+OTHER_WORDS = {"apiurl": "url", "serverurl": "url", "baseurl": "url", "domain": "url", "key": "name", "sessionid": "name",
+               "cpu": "cpus", "cpucount": "cpus", "envs": "env", "envvars": "env", "environment": "env", "mem": "memory",
+               "memorymb": "memory", "pids": "processes", "stdin": "input", "templateid": "template", "workdir": "cwd",
+               "command": "cmd", "timeoutms": "timeout"}
+
+
+def unknown_option(method: str, name: str, known: Sequence[str]) -> TypeError:
+    other = OTHER_WORDS.get(name.replace("_", "").lower())
+    near: List[str] = [other] if other and other in known else difflib.get_close_matches(name, known, 1, 0.5)
+    hint = f"did you mean {near[0]!r}?" if near else "it takes " + ", ".join(known)
+    return TypeError(f"{method}(): unknown option {name!r}; {hint}")
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    known = [p.name for p in list(inspect.signature(function).parameters.values())[1:]]
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        for name in options:
+            if name not in known:
+                raise unknown_option(function.__name__, name, known)
+        return function(*args, **options)
+    return call
+
+
+def _is_open(function: Callable[..., Any]) -> bool:
+    """It takes any option."""
+    return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+
+
+def named_options(cls: Type[T]) -> Type[T]:
+    """Public methods of the class name the nearest option when they do not know one."""
+    members: Mapping[str, Any] = dict(vars(cls))
+    for name, member in members.items():
+        method = member.__func__ if isinstance(member, classmethod) else member
+        if name.startswith("_") or not inspect.isfunction(method) or _is_open(method):
+            continue
+        setattr(cls, name, classmethod(_checked(method)) if isinstance(member, classmethod) else _checked(method))
+    return cls
