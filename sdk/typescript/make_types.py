@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes src/types.ts: what /v1 takes and answers, from spec/openapi.json, under the same names.
+"""Writes src/types.ts: what /v1 and projects take and answer, from spec/openapi.json, under the same names.
 
 usage: make_types.py [--check]"""
 import json
@@ -13,14 +13,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SPEC = os.path.join(HERE, "..", "..", "spec", "openapi.json")
 TARGET = os.path.join(HERE, "src", "types.ts")
 HEAD = """// SPDX-License-Identifier: Apache-2.0
-// What /v1 takes and answers. Made by make_types.py from spec/openapi.json: do not edit.
+// What /v1 and projects take and answer. Made by make_types.py from spec/openapi.json: do not edit.
 """
 SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+PROJECTS = ("/api/projects", "/api/teams", "/api/switch-project", "/api/cleanup-sandboxes")
 REF = re.compile(r'"#/components/schemas/([A-Za-z0-9]+)"')
 
 
 def used(spec):
-    """Names of the schemas that calls of /v1 and of operation lead to, in the document's order."""
+    """Names of the schemas that calls of /v1, of projects and of operation lead to, in the document's order."""
     schemas, found = spec["components"]["schemas"], set()
 
     def walk(part):
@@ -29,7 +30,7 @@ def used(spec):
                 found.add(name)
                 walk(schemas[name])
     for path, calls in spec["paths"].items():
-        if path.startswith("/v1/") or path in ("/", "/health", "/ready"):
+        if path.startswith(("/v1/",) + PROJECTS) or path in ("/", "/health", "/ready"):
             for call in calls.values():
                 if isinstance(call, dict):
                     walk(call)
@@ -42,7 +43,7 @@ def comment(text, indent):
     """A description, or nothing."""
     if not text:
         return ""
-    text = re.sub(r"\s+", " ", text.replace("\n- ", "; ").removeprefix("- ")).replace("*/", "* /")
+    text = re.sub(r"\s+", " ", text.replace(".\n- ", ". ").replace("\n- ", "; ").removeprefix("- ")).replace("*/", "* /")
     if len(indent) + len(text) <= 110:
         return f"{indent}/** {text} */\n"
     lines = textwrap.wrap(text, 110 - len(indent), break_long_words=False, break_on_hyphens=False)
@@ -91,15 +92,44 @@ def one(name, schema, indent):
     return f"Record<string, {kind(more, indent) if isinstance(more, dict) else 'unknown'}>"
 
 
+def uses(spec):
+    """What each schema is for, by name: the request or response of its first call, else a part of another schema."""
+    found = {}
+
+    def note(part, sentence):
+        for name in REF.findall(json.dumps(part)):
+            found.setdefault(name, sentence)
+    calls = [(f"`{method.upper()} {path}`", call) for path, methods in spec["paths"].items()
+             for method, call in methods.items() if isinstance(call, dict)]
+    for where, call in calls:
+        note(call.get("requestBody", {}), f"Request of {where}.")
+        for status, response in call.get("responses", {}).items():
+            note(response, f"Response of {where}." if status < "300" else f"Error response, such as of {where}.")
+    for name, response in spec["components"]["responses"].items():
+        note(response, f"Error response `{name}`.")
+    for name, schema in spec["components"]["schemas"].items():
+        note(schema, f"Part of `{name}`.")
+    return found
+
+
+def sentence(name, schema, found):
+    """A description whose first sentence stands alone."""
+    description = schema.get("description", "")
+    if re.match(r"[A-Z]|`\w+`[^:]", description):
+        return description
+    first = f"The values of `{name}`." if "enum" in schema else found.get(name, f"The schema `{name}`.")
+    return f"{first} {description}".strip().replace(". - ", ".\n- ")
+
+
 def text():
     with open(SPEC, encoding="utf-8") as f:
         spec = json.load(f)
-    out = HEAD
+    out, found = HEAD, uses(spec)
     for name in used(spec):
         schema = spec["components"]["schemas"][name]
         body = kind(schema, "")
         plain = schema.get("type") == "object" and "properties" in schema and body.startswith("{")
-        out += "\n" + comment(schema.get("description"), "")
+        out += "\n" + comment(sentence(name, schema, found), "")
         out += f"export interface {name} {body}\n" if plain else f"export type {name} = {body};\n".replace("= \n", "=\n")
     return out
 

@@ -2,26 +2,20 @@
 """sdk/typescript: its own tests, run by node --test with a lodged. Each of them is one test here."""
 import contextlib
 import glob
-import http.server
 import json
 import os
 import re
-import shutil
-import signal
 import subprocess
 import sys
-import threading
-import urllib.parse
 
 import pytest
 
 import pages
-from client import KEY, SOURCE, SocketLodged, certificate, is_older, routes
+from ways import Way  # before same: it puts sdk/python on the path
+import same
+from client import KEY, SOURCE, certificate, is_older, routes
+from typescript_package import BLOCKS, PACKAGE, SECONDS, Both, controlled, run, run_module
 
-PACKAGE = os.path.join(SOURCE, "sdk", "typescript")
-OUT = os.path.join(PACKAGE, "build")  # output of the build
-PAGES = os.path.join(OUT, "pages")
-SECONDS = 900 if os.environ.get("LODGE_SLOW") else 600
 FILES = sorted(glob.glob(os.path.join(PACKAGE, "test", "*.test.mts")))
 # routes that a client does not need: a page for people
 NOT_CALLED = {("GET", "/docs")}
@@ -41,119 +35,6 @@ def names():
                     yield os.path.basename(path), name.replace("${%s}" % words.group(1), word)
 
 
-# ---- a lodged that can be killed ------------------------------------------------------------------
-
-
-class Both(SocketLodged):
-    """Its port survives restarts too."""
-    port = 0
-
-    @property
-    def listen(self):
-        return (f"127.0.0.1:{self.port}", self.url)
-
-    def asked(self):
-        """Method and path of all requests so far, from its log."""
-        with open(self.home + ".log", encoding="utf-8", errors="replace") as f:
-            return set(re.findall(r'"method":"([A-Z]+)","path":"([^"?]*)', f.read()))
-
-
-def control(lodged):
-    """A server through which the tests kill and start lodged."""
-    def do(what, query):
-        if what == "kill-sandbox":
-            lodged.kill_sandbox(lodged.client().session("key:" + query["key"][0]))
-        elif what in ("kill", "restart", "stop"):
-            lodged.stop(signal.SIGTERM if what == "restart" else signal.SIGKILL)
-        if what in ("kill", "restart", "start"):
-            lodged.start()
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            url, status, text = urllib.parse.urlsplit(self.path), 200, b""
-            try:
-                do(url.path.strip("/"), urllib.parse.parse_qs(url.query))
-            except Exception as e:  # passed on to the test
-                status, text = 500, repr(e).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_):
-            pass
-
-    return http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-
-@contextlib.contextmanager
-def controlled(lodged):
-    server = control(lodged)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-# ---- the package ----------------------------------------------------------------------------------
-
-
-def run(*command, **kw):
-    done = subprocess.run(command, cwd=PACKAGE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=SECONDS, check=False, **kw)
-    assert done.returncode == 0, done.stdout.decode(errors="replace")[-6000:]
-    return done.stdout.decode(errors="replace")
-
-
-def tsc(*args):
-    return run(os.path.join("node_modules", ".bin", "tsc"), *args)
-
-
-def install():
-    """npm ci, unless the installed packages are of the same lock file."""
-    lock, there = os.path.join(PACKAGE, "package-lock.json"), os.path.join(PACKAGE, "node_modules", ".of-lock")
-    with open(lock, "rb") as f:
-        wanted = f.read()
-    with contextlib.suppress(OSError):
-        with open(there, "rb") as f:
-            if f.read() == wanted:
-                return
-    run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-    with open(there, "wb") as f:
-        f.write(wanted)
-
-
-BLOCKS = pages.blocks("typescript")
-
-
-def write_pages():
-    """Write each block as a module."""
-    os.makedirs(PAGES)
-    for i, block in enumerate(BLOCKS):
-        with open(os.path.join(PAGES, f"block{i}.mts"), "w", encoding="utf-8") as f:
-            f.write(block.text + "\nexport {};\n")
-    shutil.copy(os.path.join(SOURCE, "docs", "examples", "bash_tool.ts"), os.path.join(PAGES, "bash_tool.mts"))
-
-
-@pytest.fixture(scope="module")
-def built():
-    """The package and its tests, compiled."""
-    missing = [p for p in ("node", "npm") if not shutil.which(p)]
-    assert not missing, f"{' and '.join(missing)} missing: apt-get install nodejs npm"
-    install()
-    shutil.rmtree(OUT, ignore_errors=True)
-    shutil.rmtree(os.path.join(PACKAGE, "dist"), ignore_errors=True)
-    write_pages()
-    for project in ("tsconfig.build.json", "tsconfig.test.json"):
-        tsc("-p", project, "--noCheck")  # test_types_are_strict checks everything once
-    yield OUT
-    shutil.rmtree(OUT, ignore_errors=True)
-
-
 @pytest.fixture(scope="module")
 def checking(built):
     """Checks all types in parallel with the tests, which mostly wait."""
@@ -163,12 +44,6 @@ def checking(built):
     if process.poll() is None:
         process.kill()
     process.communicate()
-
-
-@pytest.fixture(scope="module")
-def lodged():
-    with contextlib.closing(Both(drain="1s")) as d:
-        yield d
 
 
 def finish(command, env):
@@ -250,27 +125,48 @@ def test_types_are_up_to_date_with_the_document():
 
 
 def test_package_contents(built):
-    """It has no dependencies and no registry's name, and only dist is published."""
+    """It has no dependencies and no registry's name, and only what it needs is published."""
     with open(os.path.join(PACKAGE, "package.json"), encoding="utf-8") as f:
         package = json.load(f)
     assert "dependencies" not in package
-    # the types are those of the oldest supported Node
-    assert package["engines"]["node"] == ">=" + package["devDependencies"]["@types/node"].split(".")[0]
+    # the types are those of the oldest supported Node; its Symbol.asyncDispose came with 18.18
+    assert package["engines"]["node"] == f">={package['devDependencies']['@types/node'].split('.')[0]}.18"
     with open(os.path.join(PACKAGE, "package-lock.json"), encoding="utf-8") as f:
         assert "http" not in f.read()
     said = run("npm", "pack", "--dry-run", "--ignore-scripts", "--json")
     files = re.findall(r'"path": "([^"]+)"', said)
-    assert files and all(f.startswith("dist/") or f in ("package.json", "README.md") for f in files), files
+    own = ("package.json", "README.md", "LICENSE")
+    assert files and all(f.startswith(("dist/", "src/")) or f in own for f in files), files
 
 
 @pytest.mark.parametrize("block", range(len(BLOCKS)))
 def test_code_of_a_page(built, lodged, block):
-    run_page(built, lodged, f"block{block}")
+    run_module(built, lodged, f"block{block}")
 
 
-def run_page(built, lodged, name, *args):
-    env = dict(os.environ, LODGE_URL=lodged.url, LODGE_API_KEY=KEY)
-    return run("node", os.path.join(built, "build", "pages", name + ".mjs"), *args, env=env)
+@pytest.fixture(scope="module")
+def typescript(built, lodged, tmp_path_factory):
+    """What the words of docs/sdks.md do here."""
+    script = os.path.join(built, "test", "same.mjs")
+    env = dict(os.environ, LODGE_TEST_URL=lodged.http_url, LODGE_TEST_KEY=KEY, LODGE_TEST_SOCKET=lodged.socket)
+    directory = str(tmp_path_factory.mktemp("same"))
+    return json.loads(run("node", script, lodged.url, KEY, "typescript", directory, env=env))
+
+
+@pytest.fixture(scope="module", params=["sync", "async"])
+def python(request, lodged, tmp_path_factory):
+    """The same in Python."""
+    with contextlib.closing(Way(request.param, lodged.url)) as way:
+        return same.run(way, "python-" + request.param, str(tmp_path_factory.mktemp("same")))
+
+
+@pytest.mark.parametrize("word", same.documented())
+def test_a_word_means_the_same_in_python(typescript, python, word):
+    assert typescript[word] == python[word] == same.EXPECTED.get(word, python[word])
+
+
+def test_every_word_is_documented(typescript):
+    assert sorted(typescript) == sorted(same.documented())
 
 
 TLS = """

@@ -2,9 +2,9 @@
 // Commands: waited for, as a stream, in the background.
 import { randomUUID } from "node:crypto";
 
-import { LodgeError, isLodgeError } from "./errors.js";
+import { isLodgeError, lodgeError } from "./errors.js";
 import { lines, parsed } from "./frames.js";
-import { Patience, encodeBytes, rest, type Bytes, type CallOptions, type Wire } from "./http.js";
+import { Patience, checkMs, encodeBytes, rest, type Bytes, type CallOptions, type Wire } from "./http.js";
 import type {
   Exec,
   ExecAnswer,
@@ -16,33 +16,38 @@ import type {
   Written,
 } from "./types.js";
 
-/** Bash text, or a program and its arguments. */
+/** A command: bash text, or a program and its arguments. */
 export type Command = string | readonly string[];
 
-/** As `/exec` takes it; output is always exact, so that there is no `encoding`. */
+/** Options of {@link SessionClient.start}; output is always exact, so there is no `encoding`. */
 export type BackgroundOptions = Omit<ExecRequest, "command" | "argv" | "stdin" | "background" | "encoding">;
 
+/** Options of {@link SessionClient.exec}. */
 export interface ExecOptions extends Omit<BackgroundOptions, "stdin_open"> {
-  /** Its whole input. */
+  /** The whole input of the command. */
   stdin?: string | Uint8Array;
 }
 
+/** Options of {@link SessionClient.stream}. */
 export interface StreamOptions extends Omit<BackgroundOptions, "stdin_open"> {
-  /** Its whole input, which it gets as fast as it reads. */
+  /** The whole input of the command, which it gets as fast as it reads. */
   stdin?: Bytes;
 }
 
-/** How a command ended, and what it wrote. */
+/** The end of a command and what it wrote. */
 export interface ExecOutcome extends ExecResult {
-  /** As text; what is no UTF-8 is U+FFFD. */
+  /** The output as text; bytes that are not UTF-8 are U+FFFD. */
   stdout: string;
+  /** The error output as text; bytes that are not UTF-8 are U+FFFD. */
   stderr: string;
-  /** Every byte as it was. */
+  /** The bytes of both streams. */
   raw: { stdout: Uint8Array; stderr: Uint8Array };
 }
 
+/** The name of an output stream. */
 export type OutputName = "stdout" | "stderr";
 
+/** An event of a command that runs. */
 export type ExecEvent =
   | { event: "started"; exec_id: string }
   | { event: OutputName; /** Of the first byte in its stream. */ offset: number; data: Uint8Array }
@@ -54,18 +59,23 @@ export type ExecEvent =
     }
   | ({ event: "exit" } & ExecResult);
 
-/** The next byte of each stream. */
+/** Positions in both streams. */
 export interface Offsets {
+  /** The next byte of the output. */
   stdout: number;
+  /** The next byte of the error output. */
   stderr: number;
 }
 
+/** A part of the output of a command. */
 export interface OutputPart {
+  /** Bytes of the output. */
   stdout: Uint8Array;
+  /** Bytes of the error output. */
   stderr: Uint8Array;
-  /** Where to go on. */
+  /** The positions to go on from. */
   next: Offsets;
-  /** It has ended and this is all. */
+  /** Whether the command has ended and this is the end of its output. */
   done: boolean;
 }
 
@@ -82,7 +92,7 @@ export function commandOf(command: Command): { command: string } | { argv: strin
 
 /** Of a command, with the time that lodged itself may need. */
 function patienceFor(wire: Wire, timeoutMs: number | undefined): number {
-  const own = timeoutMs ?? TIMEOUT_MS;
+  const own = checkMs("timeout_ms", timeoutMs) ?? TIMEOUT_MS;
   return own === 0 || wire.timeoutMs === 0 ? 0 : own + wire.timeoutMs;
 }
 
@@ -141,7 +151,7 @@ export async function gather(events: AsyncIterable<ExecEvent>): Promise<ExecOutc
     const { event: _, ...result } = e;
     return outcome(result, Buffer.concat(got.stdout), Buffer.concat(got.stderr));
   }
-  throw new LodgeError({ code: "PROTOCOL", message: "the command's stream has no end" });
+  throw lodgeError({ code: "PROTOCOL", message: "the command's stream has no end" });
 }
 
 // ---- as a stream -----------------------------------------------------------------------------------
@@ -187,6 +197,7 @@ export async function* stream(
   call: CallOptions,
 ): AsyncGenerator<ExecEvent, void, undefined> {
   const { stdin, ...more } = options;
+  checkMs("timeout_ms", options.timeout_ms);
   const json = {
     idempotency_key: randomUUID(),
     ...more,
@@ -214,7 +225,7 @@ export async function* stream(
           const e = parsed<StreamLine>(line);
           if (e.event === "started") {
             if (id !== undefined)
-              throw new LodgeError({ code: "PROTOCOL", message: `${e.exec_id} answers in the place of command ${id}` });
+              throw lodgeError({ code: "PROTOCOL", message: `${e.exec_id} answers in the place of command ${id}` });
             id = e.exec_id!;
             if (stdin !== undefined) feed(new Execution(wire, at, id), stdin, own);
             yield { event: "started", exec_id: id };
@@ -311,7 +322,7 @@ export async function start(
       idempotency_key: randomUUID(),
       ...options,
       ...commandOf(command),
-      timeout_ms: options.timeout_ms ?? 0, // unlike lodged's: no caller waits for it
+      timeout_ms: checkMs("timeout_ms", options.timeout_ms) ?? 0, // unlike lodged's: no caller waits for it
       background: true,
     },
     again: "safe",
@@ -321,7 +332,20 @@ export async function start(
   return new Execution(wire, at, started.exec_id);
 }
 
-/** A started command. It does not depend on this object. */
+/**
+ * A handle on a started command, which does not depend on this object.
+ *
+ * @example
+ * ```ts
+ * import { LodgeClient } from "lodge-sandbox/client";
+ *
+ * await using client = new LodgeClient();
+ * await using session = await client.enter();
+ * const job = await session.start("cat; echo done");
+ * await job.write("input\n", { eof: true });
+ * console.log((await job.wait()).stdout); // input done
+ * ```
+ */
 export class Execution {
   readonly #wire: Wire;
   readonly #session: string;
@@ -330,7 +354,7 @@ export class Execution {
   constructor(
     wire: Wire,
     session: string,
-    /** The `exec_id`. */
+    /** The `exec_id` of the command. */
     readonly id: string,
   ) {
     this.#wire = wire;
@@ -338,15 +362,17 @@ export class Execution {
     this.#path = `${session}/execs/${encodeBytes(id)}`;
   }
 
-  /** Its record: whether it runs, or how it ended. */
+  /** Returns the record of the command: whether it runs, or how it ended. */
   async get(call: CallOptions = {}): Promise<Exec> {
     return (await this.#wire.json<ExecRecord>({ method: "GET", path: this.#path, retryMs: RECONNECT_MS, ...call }))
       .exec;
   }
 
-  /** At most 1 MiB of each stream, from these bytes on; waits up to `waitMs` (60000 at most) for something. */
+  /**
+   * Returns at most 1 MiB of each stream from these bytes on, and waits up to `waitMs` (60000 at most) for something.
+   */
   async output(from: Partial<Offsets> & { waitMs?: number } = {}, call: CallOptions = {}): Promise<OutputPart> {
-    const waitMs = from.waitMs ?? 0;
+    const waitMs = checkMs("waitMs", from.waitMs) ?? 0;
     const o = await this.#wire.json<ExecOutput>({
       method: "GET",
       path: this.#path + "/output",
@@ -368,18 +394,38 @@ export class Execution {
     };
   }
 
-  /** What it writes from these bytes on, and at last `exit`. */
-  events(from: Partial<Offsets> = {}, call: CallOptions = {}): AsyncGenerator<ExecEvent, void, undefined> {
+  /** Yields output from these bytes on, and at last `exit`; output that is no longer retained is a `gap`. */
+  stream(from: Partial<Offsets> = {}, call: CallOptions = {}): AsyncGenerator<ExecEvent, void, undefined> {
     return follow(this.#wire, this.#session, this.id, new Reading(from), call);
   }
 
-  /** Waits for its end; all that is kept of its output comes along. */
-  async result(call: CallOptions = {}): Promise<ExecOutcome> {
-    return gather(this.events({}, call));
+  /** @deprecated `stream`, as in Python. */
+  events(from: Partial<Offsets> = {}, call: CallOptions = {}): AsyncGenerator<ExecEvent, void, undefined> {
+    return this.stream(from, call);
   }
 
-  /** Waits for its end. */
-  async wait(call: CallOptions = {}): Promise<Exec> {
+  /**
+   * Waits for the end of the command and returns the result with all output that is retained.
+   *
+   * `timeoutMs` limits the whole wait and leaves the command running; 0, the default, is no limit.
+   */
+  async wait(call: CallOptions = {}): Promise<Exec & ExecOutcome> {
+    const own = new Patience(call.signal, checkMs("timeoutMs", call.timeoutMs) ?? 0, "wait");
+    const calls = { signal: own.signal };
+    try {
+      const exec = await this.#end(calls);
+      return { ...exec, ...(await gather(follow(this.#wire, this.#session, this.id, new Reading(), calls))) };
+    } finally {
+      own.end();
+    }
+  }
+
+  /** Waits for the end of the command, as `wait` does. */
+  result(call: CallOptions = {}): Promise<Exec & ExecOutcome> {
+    return this.wait(call);
+  }
+
+  async #end(call: CallOptions): Promise<Exec> {
     for (;;) {
       const exec = await this.get(call);
       if (exec.state !== "running") return exec;
@@ -393,7 +439,7 @@ export class Execution {
     }
   }
 
-  /** The record of one whose output has ended: it follows at once. */
+  /** Returns the record of a command whose output has ended. */
   async ended(call: CallOptions = {}): Promise<Exec> {
     for (let tries = 1; ; tries++) {
       const exec = await this.get(call);
@@ -403,8 +449,10 @@ export class Execution {
   }
 
   /**
-   * Writes to its input, as fast as it reads; how many bytes it took. `eof`: and closes it. 409 if it has none, or
-   * has ended. It is never tried twice: some of it may have been read.
+   * Writes to the input of the command, as fast as it reads, and returns how many bytes it took.
+   *
+   * `eof` also closes the input. Throws CONFLICT if the command has no input or has ended. It is never sent twice:
+   * some of it may have been read.
    */
   async write(input: Bytes, options: { eof?: boolean } = {}, call: CallOptions = {}): Promise<number> {
     const answer = await this.#wire.json<Written>({
@@ -419,19 +467,19 @@ export class Execution {
     return answer.written_bytes;
   }
 
-  /** Closes its input. */
+  /** Closes the input of the command. */
   async closeStdin(call: CallOptions = {}): Promise<void> {
     await this.write("", { eof: true }, call);
   }
 
-  /** 15, "TERM" or "SIGTERM", to it and what it started. */
+  /** Sends a signal to the command and what it started: 15, "TERM" or "SIGTERM". */
   async signal(signal: number | string, call: CallOptions = {}): Promise<Exec> {
     return (
       await this.#wire.json<ExecRecord>({ method: "POST", path: this.#path + "/signal", json: { signal }, ...call })
     ).exec;
   }
 
-  /** Of its terminal. */
+  /** Changes the size of the terminal of the command. */
   async resize(size: { rows: number; cols: number }, call: CallOptions = {}): Promise<Exec> {
     const answer = await this.#wire.json<ExecRecord>({
       method: "POST",
@@ -443,7 +491,7 @@ export class Execution {
     return answer.exec;
   }
 
-  /** Ends it with everything it started. Of one that has ended: success. */
+  /** Kills the command with everything it started; succeeds if it has ended. */
   async kill(call: CallOptions = {}): Promise<Exec> {
     return (await this.#wire.json<ExecRecord>({ method: "DELETE", path: this.#path, again: "safe", ...call })).exec;
   }

@@ -1,55 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of a session: whole, as streams, as archives; and what changes in them.
-import type { Readable } from "node:stream";
+import { once } from "node:events";
+import { createReadStream, createWriteStream } from "node:fs";
 
-import { LodgeError, isLodgeError } from "./errors.js";
+import { isLodgeError, lodgeError } from "./errors.js";
 import { frames, pieces } from "./frames.js";
 import { encodeBytes, streamOf, type Bytes, type CallOptions, type Question, type Wire } from "./http.js";
+import type { NodeBuffer, NodePathLike, NodeReadable, NodeWritable } from "./node_types.js";
 import type { Change, Entry, EntryAnswer, EntryList, WatchEnd } from "./types.js";
 
 /**
- * Below the session's working directory; with a leading slash from the root on. Names on Linux are bytes: those that
- * are no UTF-8 are given as such.
+ * A path below the working directory of the session, or from the root with a leading slash.
+ *
+ * Names on Linux are bytes: those that are not UTF-8 are given as a `Uint8Array`.
  */
 export type FilePath = string | Uint8Array;
 
 interface Resume {
-  /** false: 409 rather than resuming a session that sleeps. */
+  /** Whether to resume a hibernated session, true by default; false throws CONFLICT instead. */
   resume?: boolean;
 }
 
+/** Options of {@link Files.read}. */
 export interface ReadOptions extends Resume {
-  /** From this byte on. */
+  /** Reads from this byte on. */
   offset?: number;
-  /** At most so many. */
+  /** Reads at most so many bytes. */
   length?: number;
-  /** A tag: PRECONDITION_FAILED if it is another file by now. */
+  /** Throws PRECONDITION_FAILED if the file has another tag by now. */
   ifMatch?: string;
 }
 
+/** Options of {@link Files.write}. */
 export interface WriteOptions extends Resume {
-  /** Octal, as "755"; default: as it was, or 644. */
+  /** The permissions in octal, such as "755". Default: those of the file it replaces, else 644. */
   mode?: string;
-  /** Make the directories that are missing. */
+  /** Makes directories that are missing. */
   mkdir?: boolean;
-  /** At the end of the file, as it comes, rather than all or nothing. */
+  /** Appends to the file as data comes, rather than all or nothing. */
   append?: boolean;
-  /** A tag, or `*`: only over this file. */
+  /** Writes only over a file with this tag, or with `*` only over a file that exists. */
   ifMatch?: string;
-  /** Only if there is none. */
+  /** Writes only if there is no such file. */
   ifNone?: boolean;
 }
 
+/** Options of {@link Files.list}. */
 export interface ListOptions extends Resume {
-  /** How deep, 64 at most. */
+  /** How many levels of directories to list, 64 at most. */
   depth?: number;
-  /** `*` and `?`, compared with the name, or with the path below if it has a slash. */
+  /** Lists only entries that match: `*` and `?`, compared with the name, or with the path if it has a slash. */
   glob?: string;
 }
 
-export interface ArchiveOptions extends Resume {
+interface Format {
+  /** The format of the archive, `tar` by default. */
   format?: "tar" | "tar.zst";
 }
+
+/** Options of {@link Files.getArchive} and {@link Files.putArchive}. */
+export interface ArchiveOptions extends Resume, Format {}
+
+/** A local file by its path, or bytes: as they are, or as they come. */
+export type LocalSource = string | URL | Uint8Array | AsyncIterable<Uint8Array | string> | Iterable<Uint8Array>;
 
 const RETRY_MS = 60_000;
 const PAGE = 1000;
@@ -74,10 +87,33 @@ function rangeOf(offset: number | undefined, length: number | undefined): string
   return `bytes=${from}-${length === undefined ? "" : from + length - 1}`;
 }
 
+function isWritable(to: object | string): to is NodeWritable {
+  return typeof (to as NodeWritable).write === "function" && typeof (to as NodeWritable).once === "function";
+}
+
+/** Somewhere to write to, rather than options. */
+function isTarget(to: NodePathLike | NodeWritable | ArchiveOptions | undefined): to is NodePathLike | NodeWritable {
+  return typeof to === "string" || to instanceof URL || to instanceof Uint8Array || (!!to && isWritable(to));
+}
+
+/**
+ * The files of a session.
+ *
+ * @example
+ * ```ts
+ * import { LodgeClient } from "lodge-sandbox/client";
+ *
+ * await using client = new LodgeClient();
+ * await using session = await client.enter();
+ * await session.files.write("notes/a", "text", { mkdir: true });
+ * console.log(await session.files.readText("notes/a")); // text
+ * ```
+ */
 export class Files {
   readonly #wire: Wire;
   readonly #session: string;
 
+  /** @internal */
   constructor(wire: Wire, session: string) {
     this.#wire = wire;
     this.#session = session;
@@ -89,19 +125,20 @@ export class Files {
 
   // ---- out --------------------------------------------------------------------------------------
 
-  /** The whole file, or the part that is asked for, in memory. */
-  async read(path: FilePath, options: ReadOptions = {}, call: CallOptions = {}): Promise<Buffer> {
+  /** Reads a file, or a part of it, into memory. */
+  async read(path: FilePath, options: ReadOptions = {}, call: CallOptions = {}): Promise<NodeBuffer> {
     const all: Buffer[] = [];
     for await (const piece of this.#bytes(path, options, call)) all.push(piece);
     return Buffer.concat(all);
   }
 
+  /** Reads a file, or a part of it, as text. */
   async readText(path: FilePath, options: ReadOptions = {}, call: CallOptions = {}): Promise<string> {
     return (await this.read(path, options, call)).toString("utf8");
   }
 
-  /** The same as a stream, which reads no further than its consumer. Errors are emitted by the stream. */
-  readStream(path: FilePath, options: ReadOptions = {}, call: CallOptions = {}): Readable {
+  /** Returns a file as a stream, which reads no further than its consumer and emits errors. */
+  readStream(path: FilePath, options: ReadOptions = {}, call: CallOptions = {}): NodeReadable {
     return streamOf(this.#bytes(path, options, call));
   }
 
@@ -143,8 +180,9 @@ export class Files {
   // ---- in ---------------------------------------------------------------------------------------
 
   /**
-   * Writes a file: a reader sees the old one or the new one, never a part (but with `append`). A stream is read no
-   * faster than it is taken; with one a broken connection is not tried again.
+   * Writes a file; readers see the old content or the new one, never a part, except with `append`.
+   *
+   * A stream is read no faster than it is taken; with one a broken connection is not tried again.
    */
   async write(path: FilePath, data: Bytes, options: WriteOptions = {}, call: CallOptions = {}): Promise<Entry> {
     const twice = !options.append && !options.ifMatch && !options.ifNone;
@@ -171,7 +209,7 @@ export class Files {
     return (await this.#wire.json<EntryAnswer>({ method: "POST", path: this.#at(path), ...question })).entry;
   }
 
-  /** What it is. `follow`: what a symbolic link leads to. */
+  /** Describes a file, directory or link; with `follow` what a link leads to. */
   async stat(path: FilePath, options: Resume & { follow?: boolean } = {}, call: CallOptions = {}): Promise<Entry> {
     return this.#post(path, {
       query: { stat: 1, follow: options.follow, resume: resumeOf(options) },
@@ -180,6 +218,7 @@ export class Files {
     });
   }
 
+  /** Returns whether a path exists. */
   async exists(path: FilePath, options: Resume = {}, call: CallOptions = {}): Promise<boolean> {
     try {
       await this.stat(path, options, call);
@@ -190,7 +229,7 @@ export class Files {
     }
   }
 
-  /** The tag and size of a file, for `ifMatch`. */
+  /** Returns the tag and size of a file, for `ifMatch`. */
   async head(path: FilePath, options: Resume = {}, call: CallOptions = {}): Promise<{ etag: string; size: number }> {
     const response = await this.#wire.open({
       method: "HEAD",
@@ -202,7 +241,7 @@ export class Files {
     return { etag: response.headers.etag ?? "", size: Number(response.headers["content-length"] ?? 0) };
   }
 
-  /** What is in a directory, sorted by path. Names that are no UTF-8 come with U+FFFD. */
+  /** Yields what is in a directory, sorted by path; names that are not UTF-8 have U+FFFD. */
   async *list(
     path: FilePath = "",
     options: ListOptions = {},
@@ -220,7 +259,7 @@ export class Files {
     }
   }
 
-  /** Makes a directory. `parents`: also those above it, and it may be there. */
+  /** Makes a directory; with `parents` also those above it, and it may exist. */
   async mkdir(
     path: FilePath,
     options: Resume & { parents?: boolean; mode?: string } = {},
@@ -230,7 +269,7 @@ export class Files {
     return this.#post(path, { query, again: options.parents ? "safe" : "unsent", ...call });
   }
 
-  /** Moves it. `replace: false`: CONFLICT if there is something. */
+  /** Moves a file or directory; with `replace: false` an existing target is a CONFLICT. */
   async rename(
     from: FilePath,
     to: FilePath,
@@ -240,7 +279,7 @@ export class Files {
     return this.#post(from, { query: { rename: to, replace: options.replace, resume: resumeOf(options) }, ...call });
   }
 
-  /** `recursive`: with everything in it; else a directory must be empty. */
+  /** Removes a file or an empty directory; with `recursive` a directory with everything in it. */
   async remove(
     path: FilePath,
     options: Resume & { recursive?: boolean; ifMatch?: string } = {},
@@ -255,10 +294,67 @@ export class Files {
     });
   }
 
+  // ---- local files ------------------------------------------------------------------------------
+
+  /** Copies a local file (its path, or its bytes as they come) of any size to a path in the session. */
+  upload(source: LocalSource, path: FilePath, options?: WriteOptions, call?: CallOptions): Promise<Entry>;
+  /** @deprecated Unpacks a tar: `putArchive`. */
+  upload(archive: Bytes, path: FilePath | undefined, options: Required<Format>, call?: CallOptions): Promise<void>;
+  async upload(
+    source: LocalSource | Bytes,
+    path: FilePath = "",
+    options: WriteOptions | ArchiveOptions = {},
+    call: CallOptions = {},
+  ): Promise<Entry | void> {
+    if ("format" in options) return this.putArchive(source as Bytes, path, options, call);
+    const local = typeof source === "string" || source instanceof URL;
+    return this.write(path, local ? createReadStream(source) : (source as Bytes), options as WriteOptions, call);
+  }
+
+  /** Copies a file of the session into a local one (its path, or a stream, which stays open), and returns its size. */
+  download(path: FilePath, to: NodePathLike | NodeWritable, options?: ReadOptions, call?: CallOptions): Promise<number>;
+  /** @deprecated A directory as a tar: `getArchive`. */
+  download(path?: FilePath, options?: ArchiveOptions, call?: CallOptions): NodeReadable;
+  download(
+    path: FilePath = "",
+    to?: NodePathLike | NodeWritable | ArchiveOptions,
+    options: ReadOptions | CallOptions = {},
+    call: CallOptions = {},
+  ): Promise<number> | NodeReadable {
+    if (isTarget(to)) return this.#save(path, to, options as ReadOptions, call);
+    return this.getArchive(path, to, options as CallOptions);
+  }
+
+  async #save(path: FilePath, to: NodePathLike | NodeWritable, options: ReadOptions, call: CallOptions): Promise<number> {
+    const bytes = this.#bytes(path, options, call);
+    const first = await bytes.next(); // nothing is opened for a file that does not exist
+    const own = !isWritable(to);
+    const target = own ? createWriteStream(to) : to;
+    let size = 0;
+    let broke: Error | undefined; // it may break while the next bytes are waited for
+    const note = (error: Error) => (broke ??= error);
+    target.on("error", note);
+    try {
+      for (let next = first; !next.done; next = await bytes.next()) {
+        size += next.value.length;
+        if (!broke && !target.write(next.value)) await once(target, "drain");
+        if (broke) throw broke;
+      }
+      if (own) await once(target.end(), "close");
+      return size;
+    } catch (error) {
+      if (own) target.destroy();
+      throw error;
+    } finally {
+      if (!own) target.off("error", note);
+      await bytes.return();
+    }
+  }
+
   // ---- archives ---------------------------------------------------------------------------------
 
-  /** A directory as a tar, plain or packed by zstd. */
-  download(path: FilePath = "", options: ArchiveOptions = {}, call: CallOptions = {}): Readable {
+  /** Returns a directory as a tar, plain or compressed by zstd. */
+  getArchive(path: FilePath = "", options: ArchiveOptions = {}, call: CallOptions = {}): NodeReadable {
     const { format } = options;
     return archiveStream(this.#wire, {
       path: this.#session + "/archive",
@@ -267,8 +363,8 @@ export class Files {
     });
   }
 
-  /** Unpacks a tar into a directory, which is made where it is missing. What was unpacked before a failure stays. */
-  async upload(
+  /** Unpacks a tar into a directory, which is made if it is missing; what was unpacked before a failure stays. */
+  async putArchive(
     archive: Bytes,
     path: FilePath = "",
     options: ArchiveOptions = {},
@@ -288,8 +384,9 @@ export class Files {
   // ---- changes ----------------------------------------------------------------------------------
 
   /**
-   * What changes in a directory; `ready` comes first. It ends with an error when the sandbox or the directory is
-   * gone, or the connection breaks: later changes are not known.
+   * Yields changes in a directory; `ready` comes first.
+   *
+   * It throws when the sandbox or the directory is gone, or the connection breaks: later changes are not known.
    */
   async *watch(
     path: FilePath = "",
@@ -306,11 +403,11 @@ export class Files {
     for await (const frame of frames<Change | WatchEnd>(this.#wire, response)) {
       if (frame.event === "end") {
         const end = frame.data as WatchEnd;
-        throw new LodgeError({ code: end.code, message: end.message, status: response.statusCode ?? 0 });
+        throw lodgeError({ code: end.code, message: end.message, status: response.statusCode ?? 0 });
       }
       yield frame.data as Change;
     }
-    throw new LodgeError({
+    throw lodgeError({
       code: "CONNECTION",
       message: "the watch has ended",
       retryable: true,
@@ -320,7 +417,7 @@ export class Files {
 }
 
 /** The bytes of an answer that cannot be continued. */
-export function archiveStream(wire: Wire, question: Omit<Question, "method">): Readable {
+export function archiveStream(wire: Wire, question: Omit<Question, "method">): NodeReadable {
   return streamOf(
     (async function* () {
       yield* pieces(wire, await wire.open({ method: "GET", ...question }));

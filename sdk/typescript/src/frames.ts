@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers that go on: lines of JSON, and server-sent events.
-import type { IncomingMessage } from "node:http";
-
-import { LodgeError } from "./errors.js";
+import { lodgeError } from "./errors.js";
 import { signalOf, type Wire } from "./http.js";
+import type { NodeBuffer, NodeMessage } from "./node_types.js";
 
 const QUIET_MS = 45_000; // a stream says something every 15 s
 const LINE_MOST = 4 << 20;
@@ -14,9 +13,9 @@ const LINE_MOST = 4 << 20;
  */
 export async function* pieces(
   wire: Wire,
-  response: IncomingMessage,
+  response: NodeMessage,
   quietMs = 0,
-): AsyncGenerator<Buffer, void, undefined> {
+): AsyncGenerator<NodeBuffer, void, undefined> {
   const reader = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   try {
     for (;;) {
@@ -41,12 +40,12 @@ export function parsed<T>(text: string): T {
   try {
     return JSON.parse(text) as T;
   } catch {
-    throw new LodgeError({ code: "PROTOCOL", message: "the stream has something that is no JSON" });
+    throw lodgeError({ code: "PROTOCOL", message: "the stream has something that is no JSON" });
   }
 }
 
 /** Lines without their ends. An incomplete last line is dropped. */
-export async function* lines(wire: Wire, response: IncomingMessage): AsyncGenerator<string, void, undefined> {
+export async function* lines(wire: Wire, response: NodeMessage): AsyncGenerator<string, void, undefined> {
   let parts: Buffer[] = [];
   let size = 0;
   for await (const piece of pieces(wire, response, QUIET_MS)) {
@@ -62,7 +61,7 @@ export async function* lines(wire: Wire, response: IncomingMessage): AsyncGenera
     parts.push(piece.subarray(from));
     size += piece.length - from;
     if (size > LINE_MOST)
-      throw new LodgeError({ code: "PROTOCOL", message: `a line of more than ${LINE_MOST} bytes` });
+      throw lodgeError({ code: "PROTOCOL", message: `a line of more than ${LINE_MOST} bytes` });
   }
 }
 
@@ -75,7 +74,7 @@ export interface Frame<T> {
 }
 
 /** Server-sent events whose data is JSON. */
-export async function* frames<T>(wire: Wire, response: IncomingMessage): AsyncGenerator<Frame<T>, void, undefined> {
+export async function* frames<T>(wire: Wire, response: NodeMessage): AsyncGenerator<Frame<T>, void, undefined> {
   let event = "";
   let id = "";
   let data: string[] = [];

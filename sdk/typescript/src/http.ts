@@ -6,21 +6,25 @@ import * as https from "node:https";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { LodgeError, errorOf, isLodgeError } from "./errors.js";
+import { errorOf, isLodgeError, LodgeError, lodgeError } from "./errors.js";
+import { fetchBody, hookHeaders, messageOf, type HookOptions } from "./hooks.js";
+import type { NodeAgentOptions, NodeMessage, NodeReadable, NodeRequest } from "./node_types.js";
 import type { Place } from "./place.js";
+import { userAgentOf, versionsWith } from "./version.js";
 
-/** What every call takes. */
+/** Options that every call of a client takes. */
 export interface CallOptions {
-  /** Ends the call; it throws the signal's reason. What was asked for may still happen. */
+  /** Ends the call, which then throws the reason of the signal; what the service has begun may still happen. */
   signal?: AbortSignal | undefined;
   /**
-   * Until the whole answer is there; of a stream until it begins. 0: for ever. Default: that of the client, but
-   * for ever where files and archives are transferred.
+   * The time limit until the whole answer arrived, or until a stream begins; 0 is no limit.
+   *
+   * Default: that of the client, but no limit where files and archives are transferred.
    */
   timeoutMs?: number | undefined;
 }
 
-/** Bytes to send: as they are, or as they come. A text is sent as UTF-8. */
+/** Bytes to send: as they are, or as they come. Text is sent as UTF-8. */
 export type Bytes = Uint8Array | string | AsyncIterable<Uint8Array | string> | Iterable<Uint8Array>;
 
 export type QueryValue = string | number | boolean | Uint8Array | undefined;
@@ -51,15 +55,18 @@ export interface WireOptions {
   retryMs: number;
   /** The same until it was reached once. */
   firstMs: number;
-  tls: https.AgentOptions | undefined;
+  tls: NodeAgentOptions | undefined;
+  hooks: HookOptions;
 }
 
-const ANSWERED_MOST = 3; // tries of what is answered by "later"
+const ANSWERED_MOST = 3; // tries of what is answered by an error that may pass
+const BUSY_MOST = 8; // the same of 429 and 503: the service says that it is only busy
 const PAUSE_FIRST_MS = 50;
 const PAUSE_MOST_MS = 1000;
 const LARGE = 1 << 20; // of a body
 const ERROR_MOST = 1 << 20; // bytes of an error response
 const CONTINUE_MS = 1000;
+const TIMER_MOST = 0x7fffffff; // a longer timer of Node ends at once; 24 days are as good as no limit
 const FREE_MS = 20_000; // lodged closes a connection that does nothing after 60 s
 
 /** All but letters, digits and `-._~`, byte by byte, so that a name need not be UTF-8. `keep`: and these. */
@@ -75,7 +82,7 @@ export function encodeBytes(text: string | Uint8Array, keep = ""): string {
 /** A proxy may make another path of it, and so another question. */
 function checkPath(path: string): void {
   if (path.replace(/%2f/gi, "/").split("/").includes(".."))
-    throw new LodgeError({ code: "INVALID", message: `${path}: must not contain ".."` });
+    throw lodgeError({ code: "INVALID", message: `${path}: must not contain ".."` });
 }
 
 function queryOf(query: Record<string, QueryValue> | undefined): string {
@@ -106,6 +113,16 @@ export async function rest(ms: number, signal: AbortSignal | undefined): Promise
   }
 }
 
+/** A time as every option takes it: whole milliseconds, 0 for no limit. */
+export function checkMs<T extends number | undefined>(name: string, ms: T): T {
+  if (ms !== undefined && !(Number.isSafeInteger(ms) && ms >= 0))
+    throw lodgeError({
+      code: "INVALID",
+      message: `${name}: must be a whole number of milliseconds, or 0 for no limit, not ${String(ms)}`,
+    });
+  return ms;
+}
+
 /** Any number of calls may have one signal: that is no leak. */
 export function listen(signal: AbortSignal, then: () => void): void {
   setMaxListeners(getEventListeners(signal, "abort").length + 11, signal);
@@ -123,10 +140,10 @@ export class Patience {
     this.#given = given;
     given?.throwIfAborted();
     if (given) listen(given, this.#pass);
-    if (timeoutMs > 0)
+    if (timeoutMs > 0 && timeoutMs <= TIMER_MOST)
       this.#timer = setTimeout(() => {
         const message = `${what}: no answer within ${timeoutMs} ms; give a larger timeoutMs, or look at lodged's log`;
-        this.#controller.abort(new LodgeError({ code: "CLIENT_TIMEOUT", message, retryable: true }));
+        this.#controller.abort(lodgeError({ code: "CLIENT_TIMEOUT", message, retryable: true }));
       }, timeoutMs);
   }
 
@@ -150,10 +167,10 @@ export class Patience {
   }
 }
 
-const signals = new WeakMap<http.IncomingMessage, AbortSignal>();
+const signals = new WeakMap<NodeMessage, AbortSignal>();
 
 /** That which ends a stream of Wire.open(). */
-export function signalOf(response: http.IncomingMessage): AbortSignal | undefined {
+export function signalOf(response: NodeMessage): AbortSignal | undefined {
   return signals.get(response);
 }
 
@@ -172,14 +189,15 @@ export class Wire {
     this.#options = options;
     const keep = { keepAlive: true, maxFreeSockets: 32, timeout: FREE_MS };
     const agent = () => (place.secure ? new https.Agent({ ...options.tls, ...keep }) : new http.Agent(keep));
-    this.#agent = agent();
+    this.#agent = options.hooks.agent ?? agent();
     // A connection for each request. It is kept alive all the same until we close it: one that lodged closes behind
     // its answer may be gone before Node is through with writing, which then hides the answer.
-    this.#fresh = Object.assign(agent(), { keepSocketAlive: () => false });
+    this.#fresh = options.hooks.agent ?? Object.assign(agent(), { keepSocketAlive: () => false });
   }
 
   close(): void {
     this.#closed = true;
+    if (this.#options.hooks.agent) return;
     this.#agent.destroy();
     this.#fresh.destroy();
   }
@@ -204,7 +222,7 @@ export class Wire {
       try {
         value = JSON.parse(text);
       } catch {
-        throw new LodgeError({
+        throw lodgeError({
           code: "PROTOCOL",
           message: `${this.place.url} answers with something that is no JSON`,
         });
@@ -222,7 +240,7 @@ export class Wire {
   // ---- answers that stream ----------------------------------------------------------------------
 
   /** The response once its head arrived. The caller reads or destroys it. */
-  async open(question: Question): Promise<http.IncomingMessage> {
+  async open(question: Question): Promise<NodeMessage> {
     return this.#patiently(
       question,
       (signal) => this.#once(question, signal),
@@ -238,7 +256,7 @@ export class Wire {
   }
 
   /** Bytes of a question or answer that upgrades to something else: see ws.ts. */
-  upgrade(path: string, query: Record<string, QueryValue>, headers: Record<string, string>): http.ClientRequest {
+  upgrade(path: string, query: Record<string, QueryValue>, headers: Record<string, string>): NodeRequest {
     return this.#request({ method: "GET", path, query, headers }, false);
   }
 
@@ -250,9 +268,12 @@ export class Wire {
     keep?: (result: T, patience: Patience) => void,
   ): Promise<T> {
     const what = `${question.method} ${question.path}`;
-    const patience = new Patience(question.signal, question.timeoutMs ?? this.#options.timeoutMs, what);
+    const timeoutMs = checkMs("timeoutMs", question.timeoutMs) ?? this.#options.timeoutMs;
+    const patience = new Patience(question.signal, timeoutMs, what);
     const retryMs = question.retryMs ?? this.#options.retryMs;
     let since: number | undefined;
+    let answers = 0;
+    let broke = question.retryMs !== undefined;
     let kept = false;
     try {
       for (let tries = 1; ; tries++) {
@@ -268,8 +289,14 @@ export class Wire {
           since ??= Date.now();
           if (tries > 1 && Date.now() - began > retryMs) since = Date.now();
           const until = since + (this.#isNobody(error) ? Math.min(retryMs, this.#options.firstMs) : retryMs);
-          const pause = this.#pause(question, error, tries, until);
+          if (isLodgeError(error, "CONNECTION")) broke = true;
+          else answers++;
+          // a lodged that comes back refuses until it has started, which may take a while
+          const polite = answers < this.#most(error) || (broke && isLodgeError(error, "UNAVAILABLE"));
+          const pause = polite ? this.#pause(question, error, tries, until) : undefined;
           if (pause === undefined) throw error;
+          const { code } = error as LodgeError;
+          this.#options.hooks.logger?.warn(`${what}: ${code}; sent again in ${Math.round(pause)} ms (try ${tries + 1})`);
           await rest(pause, patience.signal);
         }
       }
@@ -283,10 +310,20 @@ export class Wire {
     return isLodgeError(error, "CONNECTION") && !this.#reached && codeOf(error.cause) !== "EAGAIN";
   }
 
+  /** How often a request is sent that is answered with this error. */
+  #most(error: unknown): number {
+    const { retry } = this.#options.hooks;
+    if (retry === false) return 1;
+    const busy = error instanceof LodgeError && (error.status === 429 || error.status === 503);
+    return Math.min(retry?.attempts ?? BUSY_MOST, busy ? Infinity : ANSWERED_MOST);
+  }
+
   /** How long to wait before asking again; undefined: not at all. */
   #pause(question: Question, error: unknown, tries: number, until: number): number | undefined {
-    const step = Math.min(PAUSE_FIRST_MS * 2 ** Math.min(tries - 1, 10), PAUSE_MOST_MS) * (0.5 + Math.random() / 2);
-    if (!(error instanceof LodgeError) || !lasts(question.body) || this.#closed) return undefined;
+    const { retry } = this.#options.hooks;
+    if (!(error instanceof LodgeError) || !lasts(question.body) || this.#closed || retry === false) return undefined;
+    const { minDelayMs = PAUSE_FIRST_MS, maxDelayMs = PAUSE_MOST_MS } = retry ?? {};
+    const step = Math.min(minDelayMs * 2 ** Math.min(tries - 1, 10), maxDelayMs) * (0.5 + Math.random() / 2);
     const safe = (question.again ?? (/^(GET|HEAD)$/.test(question.method) ? "safe" : "unsent")) === "safe";
     if (error.code === "CONNECTION") {
       const unsent = error.details["sent"] === false;
@@ -294,24 +331,30 @@ export class Wire {
       const much = !unsent && (question.body?.length ?? 0) > LARGE && tries > 1;
       return (safe || unsent) && !much && Date.now() + step < until ? step : undefined;
     }
-    if (!error.retryable || tries >= ANSWERED_MOST || Date.now() + (error.retryAfterMs ?? 0) > until)
-      return undefined;
+    if (!error.retryable || Date.now() + (error.retryAfterMs ?? 0) > until) return undefined;
     const unread = isLodgeError(error, "RATE_LIMITED", "OVERLOADED");
     const full = error.details["max"] !== undefined; // a caller that can wait for capacity sets wait_ms
-    return unread || (safe && !full) ? Math.max(error.retryAfterMs ?? 0, step) : undefined;
+    // a service that is busy has deleted nothing
+    const again = safe || (question.method === "DELETE" && error.status === 503);
+    return unread || (again && !full) ? Math.max(error.retryAfterMs ?? 0, step) : undefined;
+  }
+
+  #headers(question: Question): Record<string, string> {
+    const headers: Record<string, string> = { "user-agent": userAgentOf(this.#options.hooks.userAgent) };
+    Object.assign(headers, hookHeaders(this.#options.hooks), { host: this.place.name });
+    if (this.#key !== undefined) headers["authorization"] = "Bearer " + this.#key;
+    for (const [name, value] of Object.entries(question.headers ?? {}))
+      if (value !== undefined) headers[name] = value;
+    return headers;
   }
 
   #request(question: Question, reuse: boolean): http.ClientRequest {
     const { place } = this;
     checkPath(question.path);
-    const headers: http.OutgoingHttpHeaders = { host: place.name };
-    if (this.#key !== undefined) headers["authorization"] = "Bearer " + this.#key;
-    for (const [name, value] of Object.entries(question.headers ?? {}))
-      if (value !== undefined) headers[name] = value;
     const options: https.RequestOptions = {
       method: question.method,
       path: place.prefix + question.path + queryOf(question.query),
-      headers,
+      headers: this.#headers(question),
       agent: reuse ? this.#agent : this.#fresh,
       ...(place.socketPath
         ? { socketPath: place.socketPath }
@@ -321,17 +364,70 @@ export class Wire {
   }
 
   /** One try, until the head of the answer; an answer of 300 or more is thrown. */
-  async #once(question: Question, signal: AbortSignal): Promise<http.IncomingMessage> {
-    if (this.#closed) throw new LodgeError({ code: "CONNECTION", message: "this client is closed" });
-    const safe = question.again === "safe" || question.method === "GET" || question.method === "HEAD";
-    // a connection that was used before may have ended by now: only what can be asked again goes there
-    const request = this.#request(question, safe && lasts(question.body));
-    const response = await this.#answer(question, request, signal);
+  async #once(question: Question, signal: AbortSignal): Promise<NodeMessage> {
+    if (this.#closed) throw lodgeError({ code: "CONNECTION", message: "this client is closed" });
+    const began = Date.now();
+    const response = await (this.#options.hooks.fetch ? this.#fetched(question, signal) : this.#sent(question, signal));
+    const id = response.headers["x-request-id"];
+    this.#options.hooks.logger?.debug(
+      `${question.method} ${question.path}: ${response.statusCode} in ${Date.now() - began} ms${id ? ` (request ${String(id)})` : ""}`,
+    );
     if ((response.statusCode ?? 0) < 300 || response.statusCode === question.also) return response;
-    throw errorOf(response, await textOf(response, signal, ERROR_MOST));
+    throw await this.#explained(errorOf(response, await textOf(response, signal, ERROR_MOST)), signal);
   }
 
-  #answer(question: Question, request: http.ClientRequest, signal: AbortSignal): Promise<http.IncomingMessage> {
+  #sent(question: Question, signal: AbortSignal): Promise<NodeMessage> {
+    const safe = question.again === "safe" || question.method === "GET" || question.method === "HEAD";
+    // a connection that was used before may have ended by now: only what can be asked again goes there
+    return this.#answer(question, this.#request(question, safe && lasts(question.body)), signal);
+  }
+
+  /** The same through the caller's own fetch. */
+  async #fetched(question: Question, signal: AbortSignal): Promise<NodeMessage> {
+    const { place } = this;
+    checkPath(question.path);
+    const headers = this.#headers(question);
+    if (question.json !== undefined) headers["content-type"] = "application/json";
+    if (!place.socketPath) delete headers["host"]; // a fetch takes it from the URL
+    const controller = new AbortController();
+    const abort = () => controller.abort(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    try {
+      signal.throwIfAborted();
+      const origin = place.socketPath ? "http://localhost" : `${place.secure ? "https" : "http"}://${place.name}`;
+      const response = await this.#options.hooks.fetch!(origin + place.prefix + question.path + queryOf(question.query), {
+        method: question.method,
+        headers,
+        ...fetchBody(question.json, question.body),
+        signal: controller.signal,
+        redirect: "manual",
+      });
+      this.#reached = true;
+      return messageOf(response, () => controller.abort());
+    } catch (error) {
+      throw signal.aborted ? signal.reason : this.broken(error, true);
+    } finally {
+      signal.removeEventListener("abort", abort);
+    }
+  }
+
+  /** A route that lodged does not have may be one of another version. */
+  async #explained(error: LodgeError, signal: AbortSignal): Promise<LodgeError> {
+    const unknown = error.code === "METHOD_NOT_ALLOWED" || (error.status === 404 && /^no such route/.test(error.message));
+    if (!unknown) return error;
+    const question: Question = { method: "GET", path: "/" };
+    const asked = this.#options.hooks.fetch ? this.#fetched(question, signal) : this.#sent(question, signal);
+    const server = await asked
+      .then(async (response) => (JSON.parse(await textOf(response, signal, ERROR_MOST)) as { version?: string }).version)
+      .catch(() => undefined);
+    const { client, compatible } = versionsWith(server ?? "");
+    if (!server || compatible) return error;
+    const message = `${error.message}; lodged is ${server} and this package ${client}: use the same version of both`;
+    const { code, status, requestId, details } = error;
+    return lodgeError({ code, message, status, requestId, details });
+  }
+
+  #answer(question: Question, request: http.ClientRequest, signal: AbortSignal): Promise<NodeMessage> {
     return new Promise((resolve, reject) => {
       let connected = false;
       let answered = false;
@@ -376,7 +472,7 @@ export class Wire {
     const message = sent
       ? `the connection to ${this.place.url} broke off: ${why}${hint}`
       : `cannot connect to lodged at ${this.place.url} (${why}): start it, or set LODGE_URL`;
-    return new LodgeError({ code: "CONNECTION", message, retryable: true, details: { sent }, cause: error });
+    return lodgeError({ code: "CONNECTION", message, retryable: true, details: { sent }, cause: error });
   }
 }
 
@@ -460,7 +556,7 @@ function drained(request: http.ClientRequest): Promise<void> {
 }
 
 /** The whole body as text. */
-async function textOf(response: http.IncomingMessage, signal: AbortSignal, most = Infinity): Promise<string> {
+async function textOf(response: NodeMessage, signal: AbortSignal, most = Infinity): Promise<string> {
   const pieces: Buffer[] = [];
   let size = 0;
   const abort = () => response.destroy();
@@ -474,7 +570,7 @@ async function textOf(response: http.IncomingMessage, signal: AbortSignal, most 
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     const message = `the answer broke off: ${error instanceof Error ? error.message : String(error)}`;
-    throw new LodgeError({ code: "CONNECTION", message, retryable: true, details: { sent: true }, cause: error });
+    throw lodgeError({ code: "CONNECTION", message, retryable: true, details: { sent: true }, cause: error });
   } finally {
     signal.removeEventListener("abort", abort);
   }
@@ -482,6 +578,6 @@ async function textOf(response: http.IncomingMessage, signal: AbortSignal, most 
 }
 
 /** The bytes of an answer as a stream of its own, whose errors are LodgeErrors. */
-export function streamOf(bytes: AsyncIterable<Uint8Array>): Readable {
+export function streamOf(bytes: AsyncIterable<Uint8Array>): NodeReadable {
   return Readable.from(bytes, { objectMode: false, highWaterMark: 1 << 16 });
 }

@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // One sandbox for each key, found, kept alive, resumed or replaced as needed. The rules are lodged's, and so is the
 // memory: whatever is asked here is asked there.
-import { isAbsent, isLodgeError } from "./errors.js";
+import { isAbsent, isLodgeError, lodgeError } from "./errors.js";
 import { listen, type CallOptions } from "./http.js";
 import { LodgeClient, type LodgeClientOptions } from "./lodge.js";
 import type { Cause, EnterRequest, Entered, Outcome, Session, SessionState } from "./types.js";
 
+/** A session of a {@link SandboxSessionManager}. */
 export interface SandboxSession {
-  /** Of the live sandbox; null: there is none now. Another one after each resume. */
+  /** The id of the running sandbox, another one after each resume, or null. */
   readonly sandboxId: string | null;
-  /** Whose it is. */
+  /** The user it belongs to. */
   readonly userId: string;
-  /** Milliseconds since 1970, as all times here. */
+  /** The time when it was made, in milliseconds since 1970 as all times here. */
   readonly createdAt: number;
-  /** When its sandbox is hibernated unless it is used before; null: it has none now. */
+  /** The time when its sandbox is hibernated unless it is used before, or null if it has none now. */
   readonly expiresAt: number | null;
+  /** The time of its last use. */
   readonly lastUsedAt: number;
-  /** `running`, if its sandbox is; else the state that lodged has it in. */
+  /** `running` or `paused` if it has a sandbox, else its state. */
   readonly status: "running" | "paused" | Exclude<SessionState, "active">;
 }
 
+/** Times of the sessions of a {@link SandboxSessionManager}. */
 export interface SandboxSessionManagerConfig {
-  /** What a new or resumed sandbox has until it is put to sleep, and one that is extended; default 300000. */
+  /** The time until a new, resumed or extended sandbox is hibernated, 300000 by default. */
   readonly defaultTimeoutMs?: number;
-  /** What it has at least after each use; default 120000. */
+  /** The time that a sandbox has at least after each use, 120000 by default. */
   readonly extendOnAccessMs?: number;
-  /** No sandbox lives longer, however much it is used; default 2700000. */
+  /** The time that no sandbox outlives, however much it is used, 2700000 by default. */
   readonly maxTimeoutMs?: number;
 }
 
@@ -53,24 +56,45 @@ interface SandboxSessionCleanup {
   readonly kept: string[];
 }
 
-export interface ISandboxSessionManager {
-  /** The primary call: a sandbox that runs, whatever became of the last one. */
+interface SandboxSessionCloseOptions extends CallOptions {
+  /**
+   * What becomes of the sessions that were entered here and are not borrowed. `keep`, the default: they stay, and
+   * lodged hibernates them when their time is over, as if this process had just ended. `hibernate`, `destroy`: now.
+   */
+  sessions?: "keep" | "hibernate" | "destroy";
+}
+
+/** Keys of the sessions that were entered here, by what became of them. */
+interface SandboxSessionClosed extends SandboxSessionCleanup {
+  readonly hibernated: string[];
+}
+
+/** What a {@link SandboxSessionManager} does. */
+export interface ISandboxSessionManager extends AsyncDisposable {
+  /** Returns a session with a running sandbox, whatever became of the last one. */
   getOrCreateSession(key: string, options?: SandboxSessionOptions): Promise<SandboxSession & SandboxSessionOutcome>;
-  /** The record, or null; a mere look. */
+  /** Returns the record of a session, or null; changes nothing. */
   getSession(key: string, call?: CallOptions): Promise<SandboxSession | null>;
-  /** true only if its sandbox answers now; changes nothing. */
+  /** Returns whether the sandbox of a session responds now; changes nothing. */
   isSessionValid(key: string, call?: CallOptions): Promise<boolean>;
-  /** Pushes the deadline; false: there is nothing to extend. */
+  /** Postpones the deadline of a session; false if there is nothing to extend, or it is at its maximum. */
   extendSession(key: string, call?: CallOptions): Promise<boolean>;
-  /** Destroys it; true: nothing of it is left, also if there was nothing. false: it is borrowed, and lives on. */
+  /** Deletes a session; true if nothing of it is left, false if it is borrowed and lives on. */
   invalidateSession(key: string, call?: CallOptions): Promise<boolean>;
-  /** Destroys every session of the user, however bound, except borrowed ones. */
+  /** Deletes every session of a user, except borrowed ones. */
   cleanupUserSessions(userId: string, call?: CallOptions): Promise<SandboxSessionCleanup>;
-  /** Destroys all that managers of this name made; one failure does not stop the rest. */
+  /** Deletes all sessions that managers of this name made; one failure does not stop the rest. */
   cleanup(call?: CallOptions): Promise<SandboxSessionCleanup>;
-  /** How many of them run. */
+  /** Returns how many of the sessions of managers of this name run. */
   getActiveSessionCount(call?: CallOptions): Promise<number>;
+  /** Returns whether a session has a running sandbox. */
   hasActiveSession(key: string, call?: CallOptions): Promise<boolean>;
+  /**
+   * Waits for calls of getOrCreateSession() that are under way, then closes the connections.
+   *
+   * Later calls fail. One failure does not stop the rest; a second close() has the result of the first.
+   */
+  close(options?: SandboxSessionCloseOptions): Promise<SandboxSessionClosed>;
 }
 
 interface ManagerOptions extends LodgeClientOptions {
@@ -86,6 +110,7 @@ interface ManagerOptions extends LodgeClientOptions {
     | "thread"
     | "pin"
     | "idle_timeout_ms"
+    | "lifetime_ms"
     | "max_lifetime_ms"
     | "if_exists"
     | "asleep"
@@ -149,20 +174,43 @@ async function orNull<T>(asked: Promise<T>): Promise<T | null> {
   }
 }
 
+/**
+ * Finds, creates, extends and ends one session for each key.
+ *
+ * lodged keeps the sessions and enforces their times, also when this process has ended.
+ *
+ * @example
+ * ```ts
+ * import { SandboxSessionManager } from "lodge-sandbox";
+ *
+ * const manager = new SandboxSessionManager({ defaultTimeoutMs: 300_000 });
+ * const session = await manager.getOrCreateSession("alice");
+ * console.log(session.status, session.outcome); // running created
+ * await manager.invalidateSession("alice");
+ * await manager.close();
+ * ```
+ */
 export class SandboxSessionManager implements ISandboxSessionManager {
-  /** By which everything else is done: `manager.client.session({ key }).exec("...")`. */
+  /** The client of the manager, for everything else: `manager.client.session({ key }).exec("...")`. */
   readonly client: LodgeClient;
+  /** The times of its sessions. */
   readonly config: Readonly<Required<SandboxSessionManagerConfig>>;
   readonly #name: string;
   readonly #session: ManagerOptions["session"];
   readonly #flights = new Map<string, Promise<SandboxSession & SandboxSessionOutcome>>();
   /** Ids of sessions that others made and that were entered here. */
   readonly #borrowed = new Set<string>();
+  /** Those that managers of this name made, with their keys. */
+  readonly #entered = new Map<string, string>();
+  readonly #ownsClient: boolean;
+  #closing: Promise<SandboxSessionClosed> | undefined;
 
+  /** Makes a manager; sends no request. */
   constructor(config: SandboxSessionManagerConfig = {}, options: ManagerOptions = {}) {
     const { client, name, session, ...where } = options;
     this.config = Object.freeze(check({ ...DEFAULTS, ...given(config) }));
     this.client = client ?? new LodgeClient(where);
+    this.#ownsClient = client === undefined;
     this.#name = name ?? "default";
     this.#session = session;
   }
@@ -174,10 +222,15 @@ export class SandboxSessionManager implements ISandboxSessionManager {
     options: SandboxSessionOptions = {},
   ): Promise<SandboxSession & SandboxSessionOutcome> {
     const { signal, ...asked } = options;
+    if (this.#closing) return Promise.reject(lodgeError({ code: "CONNECTION", message: "this manager is closed" }));
     if (signal?.aborted) return Promise.reject(signal.reason as Error);
     const name = JSON.stringify([key, asked.userId, asked.pin]);
-    let flight = this.#flights.get(name);
-    if (!flight) {
+    const running = this.#flights.get(name);
+    let flight: Promise<SandboxSession & SandboxSessionOutcome>;
+    if (running) {
+      // only the first caller made it
+      flight = running.then((session) => ({ ...session, outcome: "reused" }));
+    } else {
       flight = this.#enter(key, asked).finally(() => this.#flights.delete(name));
       this.#flights.set(name, flight);
     }
@@ -191,7 +244,8 @@ export class SandboxSessionManager implements ISandboxSessionManager {
     const { userId, pin, ...call } = options;
     for (let tries = 1; ; tries++) {
       const entered = await this.#ask(key, userId, pin, call);
-      if (!this.#isOurs(entered.session)) this.#borrowed.add(entered.session.id);
+      if (this.#isOurs(entered.session)) this.#entered.set(entered.session.id, key);
+      else this.#borrowed.add(entered.session.id);
       try {
         const session = await this.#keep(entered, call);
         return {
@@ -217,18 +271,27 @@ export class SandboxSessionManager implements ISandboxSessionManager {
       ...(user === undefined ? {} : { user }),
       ...(pin === undefined ? {} : { pin }),
       idle_timeout_ms: Math.min(defaultTimeoutMs, extendOnAccessMs),
+      lifetime_ms: maxTimeoutMs + BUFFER_MS,
       max_lifetime_ms: maxTimeoutMs + BUFFER_MS,
       metadata: { ...this.#session?.metadata, [MARK]: this.#name },
     };
     try {
-      return await this.client.enter(request, call);
+      return this.#told(await this.client.enterSilently(request, call));
     } catch (error) {
       if (userId !== undefined || user === undefined || !isLodgeError(error, "CONFLICT")) throw error;
       const there = await orNull(this.client.session({ key }).get(call));
       if (!there || there.user === null || there.user === user) throw error;
       const { user: _, ...withoutUser } = request;
-      return this.client.enter(withoutUser, call);
+      return this.#told(await this.client.enterSilently(withoutUser, call));
     }
+  }
+
+  /** Warns of what its owner configured in vain; the times of a borrowed session may well be others. */
+  #told(entered: Entered): Entered {
+    const configured = new Set(Object.keys(this.#session ?? {}));
+    configured.delete("metadata"); // a borrowed session has another mark
+    this.client.warnIgnored(entered, (field) => configured.has(field.split(".")[0]!));
+    return entered;
   }
 
   /**
@@ -258,6 +321,7 @@ export class SandboxSessionManager implements ISandboxSessionManager {
     return probe !== null && probe.status === "connected" && probe.verified;
   }
 
+  /** Returns whether a session has a running sandbox. */
   async hasActiveSession(key: string, call: CallOptions = {}): Promise<boolean> {
     const session = await orNull(this.client.session({ key }).get(call));
     return session !== null && isActive(session);
@@ -274,9 +338,11 @@ export class SandboxSessionManager implements ISandboxSessionManager {
 
   async extendSession(key: string, call: CallOptions = {}): Promise<boolean> {
     const { defaultTimeoutMs, extendOnAccessMs } = this.config;
+    const session = this.client.session({ key });
     try {
-      await this.client.session({ key }).extend({ ms: Math.max(defaultTimeoutMs, extendOnAccessMs) }, call);
-      return true;
+      const before = deadline(await session.get(call));
+      const after = deadline(await session.extend({ ms: Math.max(defaultTimeoutMs, extendOnAccessMs) }, call));
+      return before !== null && after !== null && after > before;
     } catch (error) {
       if (isAbsent(error) || isLodgeError(error, "CONFLICT")) return false;
       throw error;
@@ -290,6 +356,7 @@ export class SandboxSessionManager implements ISandboxSessionManager {
     if (!session) return true;
     if (!this.#isOurs(session)) return false;
     await orNull(this.client.session(session.id).delete({}, call));
+    this.#entered.delete(session.id);
     return true;
   }
 
@@ -324,6 +391,7 @@ export class SandboxSessionManager implements ISandboxSessionManager {
       if (!may(s)) return void done.kept.push(session);
       try {
         await orNull(this.client.session(s.id).delete({}, call));
+        this.#entered.delete(s.id);
         done.destroyed.push(session);
       } catch (error) {
         done.failed.push({ session, error });
@@ -331,6 +399,52 @@ export class SandboxSessionManager implements ISandboxSessionManager {
     };
     for (let at = 0; at < all.length; at += AT_ONCE) await Promise.all(all.slice(at, at + AT_ONCE).map(away));
     return done;
+  }
+
+  // ---- the end ----------------------------------------------------------------------------------
+
+  close(options: SandboxSessionCloseOptions = {}): Promise<SandboxSessionClosed> {
+    return (this.#closing ??= this.#close(options));
+  }
+
+  /** Closes the manager at the end of an `await using` scope. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #close(options: SandboxSessionCloseOptions): Promise<SandboxSessionClosed> {
+    const { sessions = "keep", ...call } = options;
+    const done: SandboxSessionClosed = { destroyed: [], hibernated: [], failed: [], kept: [] };
+    const end = async ([id, session]: [string, string]) => {
+      if (sessions === "keep") return void done.kept.push(session);
+      try {
+        await (sessions === "destroy" ? this.#destroy(id, call) : this.#hibernate(id, call));
+        done[sessions === "destroy" ? "destroyed" : "hibernated"].push(session);
+      } catch (error) {
+        done.failed.push({ session, error });
+      }
+    };
+    try {
+      await Promise.allSettled(this.#flights.values());
+      const all = [...this.#entered];
+      for (let at = 0; at < all.length; at += AT_ONCE) await Promise.all(all.slice(at, at + AT_ONCE).map(end));
+      return done;
+    } finally {
+      if (this.#ownsClient) this.client.close();
+    }
+  }
+
+  async #destroy(id: string, call: CallOptions): Promise<void> {
+    await orNull(this.client.session(id).delete({}, call));
+  }
+
+  /** One that has no sandbox is as wanted already. */
+  async #hibernate(id: string, call: CallOptions): Promise<void> {
+    try {
+      await orNull(this.client.session(id).hibernate({}, call));
+    } catch (error) {
+      if (!isLodgeError(error, "CONFLICT")) throw error;
+    }
   }
 }
 

@@ -4,7 +4,8 @@ import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, st
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
-import { LodgeError } from "./errors.js";
+import { LodgeError, lodgeError } from "./errors.js";
+import type { Environment } from "./node_types.js";
 
 export interface Place {
   /** As it was given, for messages. */
@@ -48,14 +49,14 @@ export function parsePlace(url: string): Place {
 /** Without what may be a password. */
 function wrong(url: string): LodgeError {
   const shown = url.replace(/^.*@/s, "...@").replace(/[?#].*$/s, "");
-  return new LodgeError({
+  return lodgeError({
     code: "INVALID",
     message: `"${shown}" is no address of lodged: give unix:/path/lodge.sock, http://HOST:PORT or https://HOST`,
   });
 }
 
 /** Data directories that a lodged of this machine may have, the likeliest first. */
-function homes(env: NodeJS.ProcessEnv): string[] {
+function homes(env: Environment): string[] {
   const given = env["LODGE_DATA"] || env["LODGE_HOME"];
   if (given) return [given];
   return ["/var/lib/lodge", join(env["XDG_DATA_HOME"] || join(homedir(), ".local", "share"), "lodge")];
@@ -79,7 +80,7 @@ function keyBeside(socket: string): string | undefined {
 function checkKey(key: string | undefined): string | undefined {
   const word = typeof key === "string" ? key.trim() : key;
   if (word !== undefined && (typeof word !== "string" || !/^[!-~]+$/.test(word)))
-    throw new LodgeError({
+    throw lodgeError({
       code: "INVALID",
       message: "apiKey (or LODGE_API_KEY): a key is one word of printable ASCII; null: none is sent",
     });
@@ -93,7 +94,7 @@ function checkKey(key: string | undefined): string | undefined {
 export function findPlace(
   url: string | undefined,
   key: string | null | undefined,
-  env: NodeJS.ProcessEnv = process.env,
+  env: Environment = process.env,
 ): { place: Place; key: string | undefined } {
   const at = url ?? (env["LODGE_URL"] || undefined);
   const given = key === null ? undefined : checkKey(key ?? (env["LODGE_API_KEY"] || undefined));

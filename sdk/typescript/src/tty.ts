@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // A terminal in a session.
-import { LodgeError, isLodgeError } from "./errors.js";
+import { isLodgeError, LodgeError, lodgeError } from "./errors.js";
 import { listen, rest, type CallOptions, type Wire } from "./http.js";
 import type { TtyExit, TtyPlace } from "./types.js";
 import { Socket } from "./ws.js";
 
+/** Options of {@link SessionClient.tty}. */
 export interface TtyOptions {
-  /** A command that runs already, or has run, rather than a new one. */
+  /** The id of a command that runs or has run, to show it rather than a new one. */
   exec?: string;
-  /** With `exec`: from this byte of its output on; else from the last 64 KiB at most. */
+  /** The first byte of the output to show, with `exec`. Default: the last 64 KiB at most. */
   offset?: number;
-  /** Run by a login shell; default `bash -l`. */
+  /** The command that a login shell runs, `bash -l` by default. */
   command?: string;
+  /** The working directory. */
   cwd?: string;
-  /** The user inside. */
+  /** The user inside the sandbox. */
   user?: string;
+  /** The number of columns. */
   cols?: number;
+  /** The number of rows. */
   rows?: number;
-  /** false: 409 rather than resuming a session that sleeps. */
+  /** Whether to resume a hibernated session, true by default; false throws CONFLICT instead. */
   resume?: boolean;
 }
 
@@ -25,8 +29,22 @@ const RECONNECT_MS = 60_000;
 const PAUSE_MS = 250;
 
 /**
- * What a command shows, as an async iterable of bytes, and what is typed. It lives on when this is closed. A
- * connection that breaks, or a lodged that is started again, is not noticed: it goes on at the same byte.
+ * A terminal: an async iterable of the bytes that it shows, and a way to type.
+ *
+ * Its command goes on when the terminal is closed. After a broken connection or a restart of lodged it goes on at the
+ * same byte.
+ *
+ * @example
+ * ```ts
+ * import { LodgeClient } from "lodge-sandbox/client";
+ *
+ * await using client = new LodgeClient();
+ * await using session = await client.enter();
+ * const terminal = await session.tty({ command: "echo hello", rows: 30, cols: 100 });
+ * for await (const bytes of terminal) process.stdout.write(bytes);
+ * console.log(terminal.exit?.exit_code); // 0
+ * await terminal.close();
+ * ```
  */
 export class Tty implements AsyncIterable<Uint8Array> {
   readonly #wire: Wire;
@@ -35,7 +53,7 @@ export class Tty implements AsyncIterable<Uint8Array> {
   #socket: Socket;
   #closed = false;
   #again: Promise<boolean> | undefined;
-  /** Of the command: by it one comes back later. */
+  /** The `exec_id` of the command in the terminal. */
   readonly execId: string;
   #offset: number;
   #missed = 0;
@@ -51,6 +69,7 @@ export class Tty implements AsyncIterable<Uint8Array> {
     if (signal) listen(signal, () => this.#end());
   }
 
+  /** @internal */
   static async open(wire: Wire, session: string, options: TtyOptions, call: CallOptions): Promise<Tty> {
     const path = session + "/tty";
     const { resume, ...query } = options;
@@ -58,17 +77,17 @@ export class Tty implements AsyncIterable<Uint8Array> {
     const first = await socket.read();
     if (!first || !("text" in first)) {
       socket.destroy();
-      throw new LodgeError({ code: "PROTOCOL", message: "the terminal does not say where it is" });
+      throw lodgeError({ code: "PROTOCOL", message: "the terminal does not say where it is" });
     }
     return new Tty(wire, path, socket, JSON.parse(first.text) as TtyPlace, call.signal);
   }
 
-  /** Of the next byte of its output: `open` with it and `exec` goes on exactly there. */
+  /** The position of the next byte of the output; `tty` with it and `exec` goes on exactly there. */
   get offset(): number {
     return this.#offset;
   }
 
-  /** Bytes of its output that were dropped before they were read, such as after a pause of minutes. */
+  /** The number of bytes that were dropped before they were read, such as after a pause of minutes. */
   get missed(): number {
     return this.#missed;
   }
@@ -78,6 +97,7 @@ export class Tty implements AsyncIterable<Uint8Array> {
     return this.#exit;
   }
 
+  /** Yields the bytes that the terminal shows. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
     for (;;) {
       const socket = this.#socket;
@@ -112,7 +132,7 @@ export class Tty implements AsyncIterable<Uint8Array> {
     // these mean that we did wrong: the same again would end the same way
     const code = broken.closed?.code ?? 1006;
     if ([1002, 1003, 1007, 1009].includes(code))
-      throw new LodgeError({
+      throw lodgeError({
         code: "PROTOCOL",
         message: `the terminal was closed: ${code} ${broken.closed?.reason ?? ""}`,
       });
@@ -135,19 +155,19 @@ export class Tty implements AsyncIterable<Uint8Array> {
     return false;
   }
 
-  /** Types; resolves when there is room for more. What was on its way when a connection broke may be lost. */
+  /** Types; resolves when there is room for more. Input on its way when a connection breaks may be lost. */
   async write(input: string | Uint8Array): Promise<void> {
     this.#signal?.throwIfAborted();
     await this.#again;
     await this.#socket.sendBytes(typeof input === "string" ? Buffer.from(input, "utf8") : input);
   }
 
-  /** The window has another size. */
+  /** Changes the size of the window. */
   async resize(size: { cols: number; rows: number }): Promise<void> {
     await this.#socket.sendText(JSON.stringify({ resize: { cols: size.cols, rows: size.rows } }));
   }
 
-  /** Leaves; the command goes on. */
+  /** Closes the terminal; its command goes on. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#socket.close();

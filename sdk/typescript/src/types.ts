@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What /v1 takes and answers. Made by make_types.py from spec/openapi.json: do not edit.
+// What /v1 and projects take and answer. Made by make_types.py from spec/openapi.json: do not edit.
 
 /** Why something happened. */
 export interface Cause {
@@ -15,6 +15,8 @@ export interface Cause {
     | "unavailable"
     | "interrupted"
     | "error"
+    | "cleanup"
+    | "retention"
     | "transient"
     | "";
   /** The reason as a sentence. May be empty. */
@@ -25,6 +27,7 @@ export interface Cause {
   at: number | null;
 }
 
+/** Response of `GET /v1/sessions/{id}/watch`. */
 export interface Change {
   /** `ready` comes first: no later change is missed. `lost`: too many changes at once; list the directory. */
   kind: "ready" | "create" | "write" | "remove" | "rename" | "chmod" | "lost";
@@ -34,6 +37,7 @@ export interface Change {
   is_dir: boolean;
 }
 
+/** Error response `Conflict`. */
 export interface ConflictProblem {
   error: {
     code: ErrorCode;
@@ -47,6 +51,30 @@ export interface ConflictProblem {
   };
 }
 
+/** How the last sandbox of the session ended. Kept until the next one ends, also while the session runs again. */
+export interface Death {
+  at: Time;
+  /**
+   * `killed`: a signal killed its init, not lodge. `exited`: its init exited. `oom`: the host ran out of memory.
+   * `disk_full`: the server's disk was full and a write below the volume of the sandboxes failed.
+   * `host_restarted`. `gone`, `stopped`: it ended, and how is not known. The others are codes of a cause:
+   * `asked`, `idle`, `expired`, `room` and so on. More may be added.
+   */
+  code: string;
+  /** The same as a sentence. */
+  text: string;
+  /** The actor that asked for it: a key, a user, or `lodge` itself. Empty if it ended by itself. */
+  actor: string;
+  /** Number of the signal that killed its init. */
+  signal: number | null;
+  lost: {
+    /** Commands that were running. */
+    commands: number;
+  };
+  /** Number of the sandbox within the session. */
+  incarnation: number;
+}
+
 /**
  * Whether the files are kept (`hibernate`) or deleted (`destroy`). A session with `destroy` on idle is also
  * deleted if it was hibernated for another reason.
@@ -55,7 +83,8 @@ export type End = "hibernate" | "destroy";
 
 /**
  * Only `key`, `thread`, `user`, `pin`, `if_exists` and `wait_ms` apply to an existing session; everything else
- * applies to new sessions only.
+ * applies to new sessions only, and is named in `ignored` if the session has another value. `PATCH
+ * /v1/sessions/{id}` changes a session.
  */
 export interface EnterRequest {
   /**
@@ -87,28 +116,37 @@ export interface EnterRequest {
   /** `root`: the sandbox has a root user of its own, without privileges outside. */
   class?: "user" | "root";
   /**
-   * Time without use before the session hibernates. Reduced to the server's maximum (24 hours by default).
-   * Default: 30 minutes.
+   * Time without use before the session hibernates. Default: 30 minutes. More than the setting
+   * `idle_timeout_max` (24 hours by default) or its policy allows returns 400.
    */
   idle_timeout_ms?: number;
-  /** Maximum lifetime of a sandbox. Reduced to the server's maximum. Default and maximum: 5 hours. */
+  /** Time until a sandbox expires, unless it is extended. Default: 5 hours, or `max_lifetime_ms` if that is less. */
+  lifetime_ms?: number;
+  /**
+   * The most a sandbox can be extended to. Default: the setting `lifetime_max` (5 hours by default). More than
+   * that, or than its policy allows, returns 400.
+   */
   max_lifetime_ms?: number;
+  /**
+   * Delete the session once it has been hibernated for this time. 0: never. Default: the setting `delete_after`,
+   * which is never unless set.
+   */
+  delete_after_ms?: number;
   /** What to do when the session has been idle too long. */
   on_idle?: "hibernate" | "destroy";
-  /** What to do when its sandbox has reached its maximum lifetime. */
+  /** What to do when the lifetime of its sandbox is over. */
   on_expire?: "hibernate" | "destroy";
   /** Sandboxes have no network. */
   network?: "none";
   /**
    * The policy of a new session. Default: the template's, if any. An unknown policy returns 404. It limits
-   * `limits` (exceeding them returns 400) and timeouts (which are reduced). With `max_active_per_user` it
-   * requires a `user`.
+   * `limits` and timeouts: exceeding them returns 400. With `max_active_per_user` it requires a `user`.
    */
   policy?: string;
   metadata?: Metadata;
   /** `fail` returns 409 if the session exists. */
   if_exists?: "use" | "fail";
-  /** Only this session or sandbox; otherwise the call returns 409. */
+  /** Only this session or sandbox; otherwise the call returns 409, or 410 if that sandbox has ended. */
   pin?: string;
   /** A repeated request with this key within 7 days returns the same session. */
   idempotency_key?: string;
@@ -125,6 +163,7 @@ export interface EnterRequest {
   asleep?: boolean;
 }
 
+/** Response of `POST /v1/sessions`. */
 export interface Entered {
   session: Session;
   outcome: Outcome;
@@ -135,8 +174,14 @@ export interface Entered {
   ready_ms: number;
   /** How the sandbox was started. null: it was already running, or none was requested. */
   source: "pool" | "cold" | "resume" | "fork" | null;
+  /**
+   * Fields of the request that had no effect, because the session existed and has other values, as `template` or
+   * `limits.memory_bytes`.
+   */
+  ignored: string[];
 }
 
+/** Part of `EntryAnswer`. */
 export interface Entry {
   /** The last part of the path. */
   name: string;
@@ -157,10 +202,12 @@ export interface Entry {
   target?: string;
 }
 
+/** Response of `PUT /v1/sessions/{id}/files/{path}`. */
 export interface EntryAnswer {
   entry: Entry;
 }
 
+/** Response of `GET /v1/sessions/{id}/files/{path}`. */
 export interface EntryList {
   entries: Entry[];
   next: Next;
@@ -170,22 +217,22 @@ export interface EntryList {
 export type Environment = Record<string, string>;
 
 /**
- * `INVALID`: the message names the field or header; 400, also 414, 417, 431, 505; `UNAUTHENTICATED`: the API key
- * is missing, unknown or expired; 401; `DENIED`: the key's scope is too low, or file permissions in the sandbox
- * deny it; 403; `POLICY`: the session's policy does not allow a program of the command; 403; `NOT_FOUND`: does
- * not exist, or is not visible to this key; 404; `METHOD_NOT_ALLOWED`: the path does not support the method;
- * `Allow` lists those it does; 405; `CONFLICT`: not possible in the current state, or the version changed; 409;
- * `GONE`: the session was deleted; 410; `PRECONDITION_FAILED`: `If-Match` or `If-None-Match` failed; 412;
- * `TOO_LARGE`: the body, or the resulting file, is too large; 413; `UNSUPPORTED_MEDIA_TYPE`: the `Content-Type`
- * is not supported; 415; `RANGE`: the range is outside the file; 416; `OUTPUT_GONE`: output at this offset was
- * discarded or does not exist yet; 416; `MISDIRECTED`: the `Host` header does not name this server; 421;
- * `UPGRADE_REQUIRED`: the route needs a WebSocket; 426; `LIMIT`: a quota, or a policy's limit per user; 429;
- * `LIMIT_PIDS`: the sandbox has reached its process limit; 429; `LIMIT_MEMORY`: the sandbox is out of memory;
- * 429; `RATE_LIMITED`: more than 512 requests in flight for this key (setting: concurrent); 429; `INTERNAL`:
- * internal error; the log has the details under the request id; 500; `CALLER_GONE`: the client disconnected
- * before the command ended; the command keeps running; 499, in the log only; `UNAVAILABLE`: full, busy or
- * failing; retry later; 503; `OVERLOADED`: too many requests in flight; 503; `TIMEOUT`: the sandbox did not
- * respond in time; 504; `LIMIT_DISK`: no space left on the disk; 507
+ * The values of `ErrorCode`. `INVALID`: the message names the field or header; 400, also 414, 417, 431, 505;
+ * `UNAUTHENTICATED`: the API key is missing, unknown or expired; 401; `DENIED`: the key's scope is too low, or
+ * file permissions in the sandbox deny it; 403; `POLICY`: the session's policy does not allow a program of the
+ * command; 403; `NOT_FOUND`: does not exist, or is not visible to this key; 404; `METHOD_NOT_ALLOWED`: the path
+ * does not support the method; `Allow` lists those it does; 405; `CONFLICT`: not possible in the current state,
+ * or the version changed; 409; `GONE`: the session was deleted; 410; `PRECONDITION_FAILED`: `If-Match` or
+ * `If-None-Match` failed; 412; `TOO_LARGE`: the body, or the resulting file, is too large; 413;
+ * `UNSUPPORTED_MEDIA_TYPE`: the `Content-Type` is not supported; 415; `RANGE`: the range is outside the file;
+ * 416; `OUTPUT_GONE`: output at this offset was discarded or does not exist yet; 416; `MISDIRECTED`: the `Host`
+ * header does not name this server; 421; `UPGRADE_REQUIRED`: the route needs a WebSocket; 426; `LIMIT`: a quota,
+ * or a policy's limit per user; 429; `LIMIT_PIDS`: the sandbox has reached its process limit; 429;
+ * `LIMIT_MEMORY`: the sandbox is out of memory; 429; `RATE_LIMITED`: more than 512 requests in flight for this
+ * key (setting: concurrent); 429; `INTERNAL`: internal error; the log has the details under the request id; 500;
+ * `CALLER_GONE`: the client disconnected before the command ended; the command keeps running; 499, in the log
+ * only; `UNAVAILABLE`: full, busy or failing; retry later; 503; `OVERLOADED`: too many requests in flight; 503;
+ * `TIMEOUT`: the sandbox did not respond in time; 504; `LIMIT_DISK`: no space left on the disk; 507
  */
 export type ErrorCode =
   | "INVALID"
@@ -214,15 +261,27 @@ export type ErrorCode =
   | "TIMEOUT"
   | "LIMIT_DISK";
 
+/** Response of `GET /v1/events`. */
 export interface Event {
   /** Increases and is never reused. */
   id: number;
   /**
-   * What happened: `create`, `start`, `ready`, `sleep`, `sealed`, `gone`, `change`, `extend`, `snapshot`,
-   * `fork`, `rollback`, `destroy`, `key_add` and others. More may be added.
+   * What happened: `create`, `start`, `ready`, `sleep` (its hibernation began), `sealed` (it is hibernated),
+   * `gone`, `change`, `extend`, `snapshot`, `fork`, `rollback`, `destroy`, `limit_hit`, `key_add` and others.
+   * More may be added.
    */
   kind: string;
   session: string | null;
+  /** Key of the session at that time. */
+  key: string | null;
+  /** User of the session. */
+  user: string | null;
+  /** null: of the service itself. */
+  tenant: string | null;
+  /** The command that the event is about, as with `limit_hit`, whose `data.limits` names the limits. */
+  exec: string | null;
+  /** The actor: the name of a key, a user, or `lodge` itself. */
+  actor: string | null;
   /** Version of the session at that time. */
   version: number | null;
   at: Time;
@@ -230,10 +289,14 @@ export interface Event {
   data: Record<string, unknown>;
 }
 
+/** Response of `GET /v1/events`. */
 export interface EventList {
   events: Event[];
-  /** Value for `since` to get later events. Always present. */
-  next: number;
+  /**
+   * Value for `since` to get later events. Always present. With the newest first: value for `before` to get
+   * older ones, or null if there are none.
+   */
+  next: number | null;
 }
 
 /** The record of a command, kept for 7 days. */
@@ -268,15 +331,18 @@ export type ExecAnswer = ExecResult & {
   stderr: string;
 };
 
+/** Response of `POST /v1/sessions/{id}/exec`. */
 export interface ExecId {
   exec_id: string;
 }
 
+/** Response of `GET /v1/sessions/{id}/execs`. */
 export interface ExecList {
   execs: Exec[];
   next: Next;
 }
 
+/** Response of `GET /v1/sessions/{id}/execs/{exec}/output`. */
 export interface ExecOutput {
   stdout: string;
   stderr: string;
@@ -288,6 +354,7 @@ export interface ExecOutput {
   done: boolean;
 }
 
+/** Response of `POST /v1/sessions/{id}/exec`. */
 export interface ExecPiece {
   /** Offset of the first byte in the stream. A gap means that output was discarded. */
   offset: number;
@@ -295,6 +362,7 @@ export interface ExecPiece {
   data: string;
 }
 
+/** Response of `GET /v1/sessions/{id}/execs/{exec}`. */
 export interface ExecRecord {
   exec: Exec;
 }
@@ -332,8 +400,8 @@ export interface ExecRequest {
    */
   idempotency_key?: string;
   /**
-   * Bytes to keep of each stream, at most the session's `output_bytes`. The oldest are discarded first. A
-   * response has the last 8 MiB of each stream; everything kept can be read by offset.
+   * Bytes to keep of each stream. More than the session's `output_bytes` returns 400. The oldest are discarded
+   * first. A response has the last 8 MiB of each stream; everything kept can be read by offset.
    */
   max_output_bytes?: number;
   /** Encoding of output: text, with U+FFFD for invalid bytes, or base64. */
@@ -363,26 +431,42 @@ export interface ExecResult {
   usage: ExecUsage;
 }
 
+/** Response of `POST /v1/sessions/{id}/exec`. */
 export interface ExecStarted {
   exec_id: string;
   state: ExecState;
 }
 
-/** `killed`: by a signal, a timeout, or the end of its sandbox. `lost`: the result is unknown. */
+/**
+ * The values of `ExecState`. `killed`: by a signal, a timeout, or the end of its sandbox. `lost`: the result is
+ * unknown.
+ */
 export type ExecState = "running" | "exited" | "killed" | "lost";
 
+/** Part of `Exec`. */
 export interface ExecUsage {
   cpu_ms: number;
   max_rss_bytes: number;
 }
 
+/** Request of `POST /v1/sessions/{id}/extend`. */
 export interface ExtendRequest {
-  /** Time to add. Default: 20 minutes. Never beyond the maximum lifetime. */
+  /** Time to add to `expires_at`. Default: 20 minutes. */
   ms?: number;
   /** Expected version of the record; otherwise the call returns 409 with the current record. */
   if_version?: number;
 }
 
+/** Response of `POST /v1/sessions/{id}/extend`. */
+export interface Extended {
+  session: Session;
+  /** By how much `expires_at` moved: less than requested at the maximum lifetime. */
+  extended_by_ms: number;
+  /** `expires_at` can move no further. */
+  at_maximum: boolean;
+}
+
+/** Request of `POST /v1/sessions/{id}/fork`. */
 export interface ForkRequest {
   /** Number of sessions; all are created or none. */
   count?: number;
@@ -392,10 +476,12 @@ export interface ForkRequest {
   snapshot?: string;
 }
 
+/** Response of `POST /v1/sessions/{id}/fork`. */
 export interface Forks {
   sessions: Session[];
 }
 
+/** Error response `Unavailable`. */
 export interface FullProblem {
   error: {
     code: ErrorCode;
@@ -416,6 +502,7 @@ export interface FullProblem {
   };
 }
 
+/** Error response `Gone`. */
 export interface GoneProblem {
   error: {
     code: ErrorCode;
@@ -425,13 +512,19 @@ export interface GoneProblem {
     retryable: boolean;
     details: {
       session?: string;
+      /** The sandbox that ended, if one was named and its session goes on. */
+      sandbox?: string;
       cause?: Cause | null;
     };
   };
 }
 
+/** Response of `GET /health`. */
 export interface Health {
-  /** `degraded`: the keeper is not running; the next call that needs it starts it. `starting`: see `starting`. */
+  /**
+   * `degraded`: the keeper is not running, and the next call that needs it starts it; or it has not answered for
+   * seconds (`parts.keeper.error` says since when); or `disk.state` is not `ok`. `starting`: see `starting`.
+   */
   status: "starting" | "ok" | "degraded" | "failing";
   version: string;
   parts: {
@@ -453,6 +546,32 @@ export interface Health {
       waiting: number;
     };
   };
+  /** The file system of the data directory. */
+  disk: {
+    /**
+     * `full`: new sessions, snapshots, forks and templates are refused with 507; everything else works, as far
+     * as there is space. `failed`: the volume with the files of sandboxes cannot be written to; lodge mounts it
+     * again once there is space.
+     */
+    state: "ok" | "full" | "failed";
+    /** What is wrong and what to do. null: nothing. */
+    reason: string | null;
+    /**
+     * Of the file system with the data directory. null, as the other numbers: the request has no key with scope
+     * `admin`.
+     */
+    free_bytes: number | null;
+    total_bytes: number | null;
+    /** With less than this free, the state is `full` (`disk_reserve`). */
+    reserve_bytes: number | null;
+    /** What sandboxes can still write before the state is `full`. */
+    room_bytes: number | null;
+    /** Size of the volume with the files of sandboxes. null: there is none, or no key with scope `admin`. */
+    volume_bytes: number | null;
+    volume_free_bytes: number | null;
+    /** All space of the volume is allocated, because the disk is nearly full. */
+    volume_reserved: boolean;
+  };
   /** Progress of the start. null: lodged has started. */
   starting: HealthStarting | null;
   last_error: {
@@ -460,6 +579,11 @@ export interface Health {
     code: ErrorCode;
     /** Number of errors since the start. */
     count: number;
+    /**
+     * What failed. Only for a key with scope `admin`, or if lodge-keeper failed: other messages may name
+     * sessions of a tenant. null: not shown.
+     */
+    message: string | null;
   } | null;
   /** Why the service is not ready. */
   reason: string | null;
@@ -487,8 +611,10 @@ export interface Health {
     cpu_milli: number;
     max_processes: number;
     max_file_bytes: number;
-    /** Maximum number of uploaded files. */
+    /** An upload that would make more files is refused. */
     max_files: number;
+    /** Commands may create more files, up to `max_workspace_bytes`. */
+    max_files_applies_to: "uploads";
     max_workspace_bytes: number;
     network: "none";
     user: string;
@@ -500,16 +626,22 @@ export interface Health {
     pool_target: number;
     /** Maximum number of running sandboxes. 0: unlimited. */
     pool_max: number;
+    /** Which of these limits this host does not enforce, and why. */
+    limits_not_enforced: LimitNotEnforced[];
   };
+  /** Which limits of sessions this host does not enforce, and why. null: not known until the service has started. */
+  limits_not_enforced: LimitsNotEnforced | null;
   /** How the kernel enforces which programs a policy allows. */
   policy_enforcement: "landlock" | "none";
 }
 
+/** Request of `POST /v1/sessions/{id}/pause`. */
 export interface IfVersion {
   /** Expected version of the record; otherwise the call returns 409 with the current record. */
   if_version?: number;
 }
 
+/** Response of `GET /`. */
 export interface Index {
   name: string;
   version: string;
@@ -518,6 +650,7 @@ export interface Index {
   health: string;
 }
 
+/** Part of `KeyAnswer`. */
 export interface Key {
   id: string;
   tenant: string;
@@ -531,21 +664,25 @@ export interface Key {
   expires_at: number | null;
 }
 
+/** Response of `GET /v1/keys/{key}`. */
 export interface KeyAnswer {
   key: Key;
 }
 
+/** Response of `GET /v1/keys`. */
 export interface KeyList {
   keys: Key[];
   next: Next;
 }
 
+/** Response of `POST /v1/keys`. */
 export interface KeyMade {
   key: Key;
   /** The key itself. It is shown only once and not stored. */
   secret: string;
 }
 
+/** Request of `POST /v1/keys`. */
 export interface KeyRequest {
   /** Default: the tenant of the calling key. Another one requires scope `admin`. */
   tenant?: string;
@@ -570,7 +707,7 @@ export interface Limits {
   memory_bytes?: number;
   /** Disk space of the session's files. Default: 1 GiB. */
   disk_bytes?: number;
-  /** Number of files and directories, for in-memory files only. Default: 200,000. */
+  /** Number of files and directories. Not enforced for files on disk. Default: 200,000. */
   inodes?: number;
   /** Maximum size of one file. Default: 1 GiB. */
   file_bytes?: number;
@@ -586,6 +723,20 @@ export interface Limits {
   open_files?: number;
 }
 
+/** Part of `Health`. */
+export interface LimitNotEnforced {
+  /** Its name in the object beside this list. */
+  limit: string;
+  enforced: false;
+  reason: string;
+}
+
+/**
+ * Which of the limits this host does not enforce, and why. `inodes` never is for files on disk. A request that
+ * sets such a limit is refused with 409.
+ */
+export type LimitsNotEnforced = LimitNotEnforced[];
+
 /**
  * Limits that are not given come from the template, then from the defaults. A value out of range, or above the
  * session's policy, is rejected.
@@ -595,7 +746,7 @@ export interface LimitsWanted {
   memory_bytes?: number;
   /** Disk space of the session's files. Default: 1 GiB. */
   disk_bytes?: number;
-  /** Number of files and directories, for in-memory files only. Default: 200,000. */
+  /** Number of files and directories. Not enforced for files on disk. Default: 200,000. */
   inodes?: number;
   /** Maximum size of one file. Default: 1 GiB. */
   file_bytes?: number;
@@ -623,11 +774,12 @@ export type Next = number | null;
 export type Nothing = Record<string, never>;
 
 /**
- * `created`: it is new. `reused`: it was running. `resumed`: it was hibernated and has its files. `replaced`:
- * its files were lost, and it started anew.
+ * The values of `Outcome`. `created`: it is new. `reused`: it was running. `resumed`: it was hibernated and has
+ * its files. `replaced`: its files were lost, and it started anew.
  */
 export type Outcome = "created" | "reused" | "resumed" | "replaced";
 
+/** Error response `OutputGone`. */
 export interface OutputGoneProblem {
   error: {
     code: ErrorCode;
@@ -643,11 +795,12 @@ export interface OutputGoneProblem {
   };
 }
 
+/** Part of `Health`. */
 export interface Part {
   ok: boolean;
 }
 
-/** null: not set. */
+/** Part of `PolicyAnswer`. null: not set. */
 export interface Policy {
   name: string;
   tenant: string;
@@ -662,16 +815,19 @@ export interface Policy {
   network: "none" | null;
   /** Maximum of each limit. */
   limits: Limits;
+  limits_not_enforced: LimitsNotEnforced;
   commands: PolicyCommands | null;
   created_at: Time;
   /** Number of sessions that use it. */
   sessions: number;
 }
 
+/** Response of `POST /v1/policies`. */
 export interface PolicyAnswer {
   policy: Policy;
 }
 
+/** Response of `GET /v1/policies`. */
 export interface PolicyList {
   policies: Policy[];
   next: Next;
@@ -699,6 +855,7 @@ export interface PolicyPatch {
   commands?: PolicyCommands | null;
 }
 
+/** Request of `POST /v1/policies`. */
 export interface PolicyRequest {
   /** Unique per tenant. No slashes. */
   name: string;
@@ -724,23 +881,26 @@ export interface PolicyRequest {
   commands?: PolicyCommands;
 }
 
+/** Response of `POST /v1/sessions/{id}/probe`. */
 export interface ProbeAnswer {
   /** `expired`: the sandbox is dead, and the record was updated. */
   status: "connected" | "expired" | "no_sandbox";
   /** false: it did not respond in time. Nothing was changed; check again later. */
   verified: boolean;
-  /** When its sandbox reaches its maximum lifetime. */
+  /** When the lifetime of its sandbox is over. */
   expires_at: number | null;
   /** When to check again. */
   retry_after_ms: number | null;
   cause: Cause | null;
 }
 
+/** Request of `POST /v1/sessions/{id}/probe`. */
 export interface ProbeRequest {
   /** How long to wait for a response. Default: 15 s. */
   deadline_ms?: number;
 }
 
+/** Error response, such as of `GET /health`. */
 export interface Problem {
   error: {
     code: ErrorCode;
@@ -756,6 +916,7 @@ export interface Problem {
   };
 }
 
+/** Response of `GET /v1/sessions/{id}/progress`. */
 export interface Progress {
   status: "pending" | "running" | "ready" | "error";
   /** The stage as a code. */
@@ -770,7 +931,7 @@ export interface Progress {
   updated_at: Time;
 }
 
-/** 0: unlimited. */
+/** Part of `QuotaAnswer`. 0: unlimited. */
 export interface Quota {
   /** Running sandboxes. */
   sandboxes: number;
@@ -782,10 +943,15 @@ export interface Quota {
   cpu_ms: number;
 }
 
+/** Response of `GET /v1/users/{user}/quota`. */
 export interface QuotaAnswer {
   quota: Quota;
+  quota_not_enforced: QuotaNotEnforced;
   usage: Usage;
 }
+
+/** Quotas that do not hold, because this host does not enforce the limits of sandboxes that they add up. */
+export type QuotaNotEnforced = LimitNotEnforced[];
 
 /** The whole quota. Fields that are not given are unlimited. */
 export interface QuotaRequest {
@@ -799,15 +965,20 @@ export interface QuotaRequest {
   cpu_ms?: number;
 }
 
+/** Response of `GET /ready`. */
 export interface Ready {
   ready: boolean;
+  /** `disk.state` of `/health`. */
+  disk: "ok" | "full" | "failed";
 }
 
+/** Request of `POST /v1/sessions/{id}/execs/{exec}/resize`. */
 export interface ResizeRequest {
   rows: number;
   cols: number;
 }
 
+/** Request of `POST /v1/sessions/{id}/rollback`. */
 export interface RollbackRequest {
   /** One of its snapshots. */
   snapshot: string;
@@ -815,6 +986,7 @@ export interface RollbackRequest {
   if_version?: number;
 }
 
+/** Part of `ConflictProblem`. */
 export interface Session {
   /** Assigned by lodge. */
   id: string;
@@ -854,25 +1026,98 @@ export interface Session {
   last_activity_at: number | null;
   /** Idle time before it hibernates or is deleted. */
   idle_timeout_ms: number;
-  /** Maximum lifetime of a sandbox. */
+  /** Time from the start of a sandbox to its first expiry. */
+  lifetime_ms: number;
+  /** The most a sandbox can be extended to. */
   max_lifetime_ms: number;
+  /** How long it is kept once it is hibernated. null: for ever. */
+  delete_after_ms: number | null;
   /** Idle deadline. null unless active. */
   hibernate_at: number | null;
-  /** End of the sandbox's lifetime. null unless active. */
+  /**
+   * End of the sandbox's lifetime. Unless a command runs, lodge ends it up to ten seconds earlier. null: no
+   * sandbox.
+   */
   expires_at: number | null;
+  /** Since when it is hibernated. null unless hibernated. */
+  hibernated_at: number | null;
+  /** When it is deleted unless it is used. null: never, or not hibernated. */
+  delete_at: number | null;
   on_idle: End;
   on_expire: End;
   cause: Cause | null;
+  last_death: Death | null;
   limits: Limits;
+  limits_not_enforced: LimitsNotEnforced;
   metadata: Metadata;
 }
 
+/** Response of `GET /v1/sessions/{id}`. */
 export interface SessionAnswer {
   session: Session;
 }
 
+/** Response of `PATCH /v1/sessions/{id}`. */
+export interface SessionChanged {
+  session: Session;
+  /** Other fields that had to change with it: a `max_lifetime_ms` below `lifetime_ms` also lowers that. */
+  adjusted: string[];
+}
+
+/** Response of `GET /v1/sessions`. */
 export interface SessionList {
   sessions: Session[];
+  next: Next;
+}
+
+/** Part of `SessionRows`. */
+export interface SessionRow {
+  id: string;
+  key: string | null;
+  user: string | null;
+  project: string | null;
+  template: string;
+  state: SessionState;
+  paused: boolean;
+  created_at: Time;
+  /** Last activity. */
+  active_at: number | null;
+  /** What lodge will do by itself next. */
+  next: {
+    what: "hibernate" | "destroy";
+    at: Time;
+  } | null;
+  cause: Cause | null;
+  /** What it uses. null: not known, because it could not be measured. */
+  usage: {
+    /** Bytes; 0 without a sandbox. */
+    memory: number | null;
+    memory_limit: number;
+    /** 100 is one core. */
+    cpu_pct: number | null;
+    /** Bytes of its sandbox, or of its sealed files. */
+    disk: number | null;
+    disk_limit: number;
+    pids: number | null;
+    /** When it was measured; null without a sandbox. */
+    at: number | null;
+    /** Whether this host enforces memory and disk limits. */
+    enforced: boolean;
+  };
+}
+
+/** Response of `GET /v1/sessions`. */
+export interface SessionRows {
+  sessions: SessionRow[];
+  /** Sessions that match. */
+  total: number;
+  /** Sessions that match the other filters, by state. */
+  counts: Record<string, number>;
+  /** Bytes of all sessions that match; null if these are more than 5000. */
+  totals: {
+    memory: number;
+    disk: number;
+  } | null;
   next: Next;
 }
 
@@ -883,8 +1128,15 @@ export interface SessionList {
 export interface SessionPatch {
   /** As in `POST /v1/sessions`. */
   idle_timeout_ms?: number;
-  /** As in `POST /v1/sessions`. */
+  /**
+   * As in `POST /v1/sessions`. The running sandbox then expires this long after its start, whatever it was
+   * extended to. More than `max_lifetime_ms` returns 400.
+   */
+  lifetime_ms?: number;
+  /** As in `POST /v1/sessions`. Also lowers `lifetime_ms` if that is more. */
   max_lifetime_ms?: number;
+  /** As in `POST /v1/sessions`. 0: never. */
+  delete_after_ms?: number;
   on_idle?: End;
   on_expire?: End;
   limits?: LimitsWanted;
@@ -895,7 +1147,10 @@ export interface SessionPatch {
   if_version?: number;
 }
 
-/** `none`: it never had a sandbox, or lost it with its files. `destroying` does not appear in lists. */
+/**
+ * The values of `SessionState`. `none`: it never had a sandbox, or lost it with its files. `destroying` does not
+ * appear in lists.
+ */
 export type SessionState =
   | "none"
   | "provisioning"
@@ -907,11 +1162,13 @@ export type SessionState =
   | "failed"
   | "destroying";
 
+/** Request of `POST /v1/sessions/{id}/execs/{exec}/signal`. */
 export interface SignalRequest {
   /** 15, "TERM" or "SIGTERM". */
   signal: number | string;
 }
 
+/** Part of `SnapshotAnswer`. */
 export interface Snapshot {
   id: string;
   /** Unique within the session. */
@@ -928,15 +1185,18 @@ export interface Snapshot {
   created_at: Time;
 }
 
+/** Response of `POST /v1/sessions/{id}/snapshots`. */
 export interface SnapshotAnswer {
   snapshot: Snapshot;
 }
 
+/** Response of `GET /v1/sessions/{id}/snapshots`. */
 export interface SnapshotList {
   snapshots: Snapshot[];
   next: Next;
 }
 
+/** Request of `POST /v1/sessions/{id}/snapshots`. */
 export interface SnapshotRequest {
   /** Unique within the session. */
   name?: string;
@@ -944,6 +1204,7 @@ export interface SnapshotRequest {
   live?: boolean;
 }
 
+/** Response of `GET /v1/sessions/{id}/stats`. */
 export interface Stats {
   /** null: not available on this kernel. */
   stats: {
@@ -963,10 +1224,13 @@ export interface Stats {
     io_write_bytes: number | null;
     /** null: not known yet. */
     disk_bytes: number | null;
+    /** Also in the variable `LODGE_DISK_BYTES` of commands. null: this host does not enforce it. */
+    disk_limit_bytes: number | null;
     disk_full: boolean;
   };
 }
 
+/** Part of `TemplateAnswer`. */
 export interface Template {
   name: string;
   /** true for `host` and `empty`, which cannot be changed. */
@@ -980,13 +1244,14 @@ export interface Template {
   env: Environment;
   /** Limits it sets; the others have their defaults. */
   limits: Limits;
+  limits_not_enforced: LimitsNotEnforced;
   /** Name of the policy for sessions that name none, looked up in their own tenant. */
   policy: string | null;
   /** null if this service did not create it. */
   created_at: number | null;
   /** Origin. null if unknown. */
   from: {
-    /** `tar`, `oci` or `snapshot`. */
+    /** `tar`, `oci` (an image of any format) or `snapshot`. */
     kind: string;
     /** The snapshot it was created from. */
     snapshot?: string;
@@ -999,14 +1264,17 @@ export interface Template {
   problem?: string;
 }
 
+/** Response of `POST /v1/templates`. */
 export interface TemplateAnswer {
   template: Template;
 }
 
+/** Response of `GET /v1/templates`. */
 export interface TemplateList {
   templates: Template[];
 }
 
+/** Response of `POST /v1/templates/{name}`. */
 export interface TemplateMade {
   template: Template;
   /** The image declares root as its user; commands do not run as root. See `class`. */
@@ -1030,6 +1298,7 @@ export interface TemplatePatch {
   policy?: string | null;
 }
 
+/** Response of `DELETE /v1/templates/{name}`. */
 export interface TemplateRemoved {
   /** Name of the deleted template. */
   removed: string;
@@ -1061,6 +1330,7 @@ export interface TemplateRequest {
 /** Milliseconds since 1970, UTC. */
 export type Time = number;
 
+/** Response of `DELETE /v1/sessions/{id}`. */
 export interface Tombstone {
   /** Record of a deleted session, kept for 7 days. */
   tombstone: {
@@ -1098,6 +1368,7 @@ export interface TtyResize {
   };
 }
 
+/** Part of `QuotaAnswer`. */
 export interface Usage {
   sessions: number;
   active: number;
@@ -1106,6 +1377,52 @@ export interface Usage {
   cpu_ms: number;
 }
 
+/** Response of `GET /v1/users`. */
+export interface UserList {
+  users: ({
+    id: string;
+    name: string | null;
+    email: string | null;
+    /** Running sandboxes. */
+    running: number;
+    sessions: number;
+    /** Bytes that the sandboxes use now. */
+    memory: number;
+    /** Bytes of sandboxes, sealed files and snapshots; what several share counts once. */
+    disk: number;
+    /** CPU time of sandboxes that run now or ended within the last 24 hours. */
+    cpu_ms_24h: number;
+    /** Last activity. */
+    active_at: number | null;
+    /** Sums of limits: memory of running sandboxes, disk of all sessions. */
+    reserved: {
+      memory: number;
+      disk: number;
+    };
+    quota: Quota;
+    /** Quotas that are exceeded. */
+    over: ("sandboxes" | "memory" | "disk" | "cpu")[];
+  })[];
+  /** Users that match. */
+  total: number;
+  /** The file system of the service, in bytes. null without scope `admin`. */
+  disk: {
+    total: number;
+    free: number;
+    /** Of the users that match. */
+    users: number;
+  } | null;
+}
+
+/** Request of `PATCH /v1/users/{user}`. */
+export interface UserPatch {
+  /** Display name. */
+  name?: string | null;
+  /** An address such as ada@example.com. */
+  email?: string | null;
+}
+
+/** Response of `PATCH /v1/users/{user}`. */
 export interface UserAnswer {
   user: {
     id: string;
@@ -1121,18 +1438,22 @@ export interface UserAnswer {
     created_at: number | null;
   };
   quota: Quota;
+  quota_not_enforced: QuotaNotEnforced;
   usage: Usage;
 }
 
+/** Response of `GET /v1/sessions/{id}/watch`. */
 export interface WatchEnd {
   code: ErrorCode;
   message: string;
 }
 
+/** Response of `POST /v1/sessions/{id}/execs/{exec}/stdin`. */
 export interface Written {
   written_bytes: number;
 }
 
+/** Part of `TemplateEnvironmentAnswer`. */
 export interface TemplateEnvironment {
   template: string;
   captured_at: Time;
@@ -1151,6 +1472,7 @@ export interface TemplateEnvironment {
   tools: Record<string, string>;
 }
 
+/** Response of `GET /v1/templates/{name}/environment`. */
 export interface TemplateEnvironmentAnswer {
   environment: TemplateEnvironment;
 }
@@ -1169,6 +1491,215 @@ export interface HealthStarting {
   waiting: number;
 }
 
+/** Response of `POST /api/switch-project`. */
+export interface ProjectsProblem {
+  success: false;
+  error: string;
+}
+
+/** Request of `POST /api/switch-project`. */
+export interface ProjectsSwitch {
+  projectId: string;
+  fragmentId?: string | null;
+  /**
+   * The acting end user. Required with an application key; with a user token it must be that user. Created on
+   * first use.
+   */
+  userId?: string;
+}
+
+/** Response of `POST /api/switch-project`. */
+export interface ProjectsSwitched {
+  success: true;
+  message: string;
+  result: {
+    /** The sandbox. Every call that takes a session takes this id too, until the sandbox ends. */
+    sandboxId: string;
+    /** Its session, which stays the same when the sandbox is replaced. */
+    sessionId: string;
+    /** URL of a web server in the sandbox; null while ports cannot be reached from outside. */
+    sandboxUrl: string | null;
+    /** Why there is no URL. */
+    sandboxUrlReason: string | null;
+    /** Files written by this switch; 0 for a working copy. */
+    restoredFiles: number;
+    /** Whether there was a working copy or a fragment with files. */
+    hasRestoredFiles: boolean;
+    /** Fragment the files came from. null: none. */
+    fragmentId: string | null;
+    activeProjectId: string;
+    activeFragmentId: string | null;
+    /** The files of the working copy were lost; the latest fragment is used. */
+    stateLost: boolean;
+    /** Why they were lost. */
+    cause: {
+      code: string;
+      text: string;
+      /** ISO 8601, UTC. */
+      at: string | null;
+    } | null;
+  };
+}
+
+/** Request of `POST /api/cleanup-sandboxes`. */
+export interface ProjectsCleanup {
+  /**
+   * The acting end user. Required with an application key; with a user token it must be that user. Created on
+   * first use.
+   */
+  userId?: string;
+}
+
+/** Response of `POST /api/cleanup-sandboxes`. */
+export interface ProjectsCleaned {
+  success: true;
+  message: string;
+  results: {
+    /** Number of working copies of projects among them. */
+    totalProjects: number;
+    killed: number;
+    failed: number;
+    killedSandboxes: string[];
+    failedSandboxes: string[];
+  };
+}
+
+/** Response of `GET /api/cleanup-sandboxes`. */
+export interface ProjectsSandboxes {
+  userId: string;
+  activeSandboxes: number;
+  currentSandbox: {
+    sandboxId: string;
+    projectId: string | null;
+    projectName: string | null;
+    /** ISO 8601, UTC. */
+    createdAt: string | null;
+    /** ISO 8601, UTC. */
+    lastUsedAt: string | null;
+  } | null;
+}
+
+/** Response of `POST /api/projects`. */
+export interface ProjectsProject {
+  id: string;
+  name: string;
+  owner: string;
+  team: string | null;
+  /** ISO 8601, UTC. */
+  createdAt: string | null;
+}
+
+/** Response of `GET /api/projects`. */
+export interface ProjectsProjectList {
+  projects: ProjectsProject[];
+  next: Next;
+}
+
+/** Request of `POST /api/projects`. */
+export interface ProjectsProjectRequest {
+  /** Generated if not given. */
+  id?: string;
+  name: string;
+  team?: string;
+  /**
+   * The acting end user. Required with an application key; with a user token it must be that user. Created on
+   * first use.
+   */
+  userId?: string;
+}
+
+/** Response of `DELETE /api/projects/{project}/fragments/{fragment}`. */
+export interface ProjectsFragment {
+  id: string;
+  projectId: string;
+  title: string | null;
+  /** Set if the fragment is a snapshot; it then has no files here. */
+  snapshotId: string | null;
+  fileCount: number;
+  bytes: number;
+  /** ISO 8601, UTC. */
+  createdAt: string | null;
+}
+
+/** Response of `POST /api/projects/{project}/fragments`. */
+export interface ProjectsFragmentAdded {
+  id: string;
+  projectId: string;
+  title: string | null;
+  /** Set if the fragment is a snapshot; it then has no files here. */
+  snapshotId: string | null;
+  fileCount: number;
+  bytes: number;
+  /** ISO 8601, UTC. */
+  createdAt: string | null;
+  /** Entries of the sandbox that were skipped: links, and names that are not valid UTF-8. */
+  skipped: number;
+}
+
+/** Response of `GET /api/projects/{project}/fragments/{fragment}`. */
+export interface ProjectsFragmentFiles {
+  id: string;
+  projectId: string;
+  title: string | null;
+  /** Set if the fragment is a snapshot; it then has no files here. */
+  snapshotId: string | null;
+  fileCount: number;
+  bytes: number;
+  /** ISO 8601, UTC. */
+  createdAt: string | null;
+  /**
+   * Path and content: text, `__BASE64__...`, or `data:TYPE;base64,...`. Paths are relative, without `.` and
+   * `..`; directories are created.
+   */
+  files: Record<string, string>;
+}
+
+/** Response of `GET /api/projects/{project}/fragments`. */
+export interface ProjectsFragmentList {
+  fragments: ProjectsFragment[];
+  next: Next;
+}
+
+/** Request of `POST /api/projects/{project}/fragments`. */
+export interface ProjectsFragmentRequest {
+  /** Generated if not given. */
+  id?: string;
+  title?: string;
+  /**
+   * Path and content: text, `__BASE64__...`, or `data:TYPE;base64,...`. Paths are relative, without `.` and
+   * `..`; directories are created.
+   */
+  files?: Record<string, string>;
+  fromSandbox?: boolean;
+  snapshotId?: string;
+  /**
+   * The acting end user. Required with an application key; with a user token it must be that user. Created on
+   * first use.
+   */
+  userId?: string;
+}
+
+/** Response of `PUT /api/teams/{team}/members/{user}`. */
+export interface ProjectsMember {
+  team: string;
+  user: string;
+  /** VIEWER: view and switch. MEMBER: also save. ADMIN: also delete, and manage the team. OWNER: everything. */
+  role: "OWNER" | "ADMIN" | "MEMBER" | "VIEWER";
+}
+
+/** Response of `GET /api/teams/{team}/members`. */
+export interface ProjectsMemberList {
+  members: ProjectsMember[];
+}
+
+/** Request of `PUT /api/teams/{team}/members/{user}`. */
+export interface ProjectsMemberRequest {
+  /** VIEWER: view and switch. MEMBER: also save. ADMIN: also delete, and manage the team. OWNER: everything. */
+  role: "OWNER" | "ADMIN" | "MEMBER" | "VIEWER";
+  /** The acting end user. An application key without it acts for the application. */
+  userId?: string;
+}
+
 /**
  * Programs that commands may start. A command is checked before it starts and refused (403 `POLICY`) at the
  * first word that is not allowed. With `allow` the kernel also prevents other programs from running, if `GET
@@ -1185,11 +1716,13 @@ export interface PolicyCommands {
   enforce?: "try" | "require" | null;
 }
 
+/** Request of `POST /v1/policies/{name}/test`. */
 export interface PolicyTestRequest {
   /** Script for bash. */
   command: string;
 }
 
+/** Response of `POST /v1/policies/{name}/test`. */
 export interface PolicyVerdict {
   allowed: boolean;
   /** Whether the kernel enforces it too. */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A WebSocket (RFC 6455), the client's side of one: Node 18 has none of its own.
 import { createHash, randomBytes } from "node:crypto";
-import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 
-import { LodgeError, errorOf } from "./errors.js";
+import { errorOf, LodgeError, lodgeError } from "./errors.js";
+import type { NodeBuffer, NodeMessage } from "./node_types.js";
 import { Patience, type CallOptions, type QueryValue, type Wire } from "./http.js";
 
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -21,7 +21,7 @@ const enum Op {
   Pong = 10,
 }
 
-export type Message = { text: string } | { bytes: Buffer };
+export type Message = { text: string } | { bytes: NodeBuffer };
 
 /** The close code; 1006 if none was sent. */
 export interface Closed {
@@ -50,7 +50,7 @@ function frameOf(op: Op, data: Uint8Array): Buffer {
 }
 
 export class Socket {
-  readonly headers: IncomingMessage["headers"];
+  readonly headers: NodeMessage["headers"];
   readonly #stream: Duplex;
   readonly #reader: AsyncIterator<Buffer>;
   #rest: Buffer;
@@ -59,7 +59,7 @@ export class Socket {
   #draining = false;
   closed: Closed | undefined;
 
-  private constructor(stream: Duplex, head: Buffer, headers: IncomingMessage["headers"]) {
+  private constructor(stream: Duplex, head: Buffer, headers: NodeMessage["headers"]) {
     this.#stream = stream;
     this.#rest = head;
     this.headers = headers;
@@ -91,7 +91,7 @@ export class Socket {
         if (response.headers["sec-websocket-accept"] === proof)
           return resolve(new Socket(stream, head, response.headers));
         stream.destroy();
-        reject(new LodgeError({ code: "PROTOCOL", message: "what answers is no WebSocket" }));
+        reject(lodgeError({ code: "PROTOCOL", message: "what answers is no WebSocket" }));
       });
       request.on("response", (response) => {
         const pieces: Buffer[] = [];
@@ -219,5 +219,5 @@ export class Socket {
 }
 
 function broken(message: string): LodgeError {
-  return new LodgeError({ code: "CONNECTION", message, retryable: true, details: { sent: true } });
+  return lodgeError({ code: "CONNECTION", message, retryable: true, details: { sent: true } });
 }

@@ -22,6 +22,7 @@ after(async () => {
 test("a session is entered, looked at, changed and destroyed", async () => {
   const name = fresh("life");
   const made = await client.enter({ key: name, user: "ada", metadata: { team: name }, limits: SMALL });
+  assert.deepEqual(made.session.limits_not_enforced.map((p) => [p.limit, p.enforced]), [["inodes", false]]);
   assert.equal(made.outcome, "created");
   assert.equal((await client.enter({ key: name })).outcome, "reused");
   const s = client.session(made.session.id);
@@ -45,6 +46,36 @@ test("a session is entered, looked at, changed and destroyed", async () => {
   const gone = await fails("GONE", s.get());
   assert.equal(gone.status, 410);
   assert.equal((gone.details["cause"] as { text: string }).text, "done");
+});
+
+test("what an existing session has otherwise is named, and one warning given", async () => {
+  const heard: string[] = [];
+  const aware = connect({ onWarning: (message) => heard.push(message) });
+  const name = fresh("kept");
+  assert.deepEqual((await aware.enter({ key: name, limits: SMALL, idle_timeout_ms: 60_000 })).ignored, []);
+  assert.deepEqual(heard, []);
+  const again = await aware.enter({ key: name, limits: { ...SMALL, pids: 17 }, idle_timeout_ms: 60_001 });
+  assert.deepEqual(again.ignored, ["idle_timeout_ms", "limits.pids"]);
+  assert.deepEqual(heard, [
+    `session ${name} already exists: idle_timeout_ms, limits.pids ignored; patch() changes what can be changed`,
+  ]);
+  await connect({ onWarning: null }).enter({ key: name, idle_timeout_ms: 5 });
+  await aware.session({ key: name }).delete();
+});
+
+test("extend says what it did, and times beyond a bound are refused", async () => {
+  const { session } = await client.enter({ limits: SMALL, lifetime_ms: 60_000, max_lifetime_ms: 120_000 });
+  const box = client.session(session.id);
+  let before = session.expires_at!;
+  for (const [moved, most] of [[40_000, false], [20_000, true], [0, true]] as const) {
+    const now = await box.extend({ ms: 40_000 });
+    assert.deepEqual([now.extended_by_ms, now.at_maximum, now.expires_at! - before], [moved, most, moved]);
+    before = now.expires_at!;
+  }
+  const refused = await fails("INVALID", box.patch({ idle_timeout_ms: 7 * 86_400_000 }));
+  assert.equal(refused.message, "idle_timeout_ms: must be at most 1d (idle_timeout_max)");
+  await fails("CONFLICT", box.delete({ if_version: 1 }));
+  await box.delete();
 });
 
 test("its life: probe, extend, activity, pause, hibernate, resume, stats, progress", async () => {
@@ -181,7 +212,8 @@ test("in the background: output by offset, input, signals, kill", async () => {
   const done = await cat.result();
   assert.equal(done.exit_code, 0);
   assert.ok(done.stdout.endsWith("end\n"));
-  assert.equal((await cat.wait()).state, "exited");
+  const waited = await cat.wait();
+  assert.deepEqual([waited.state, waited.stdout], ["exited", done.stdout]);
   await fails("CONFLICT", cat.write("x"));
 
   const sleeper = await box.start(["sleep", "60"]);
@@ -195,8 +227,11 @@ test("in the background: output by offset, input, signals, kill", async () => {
 
 test("output that is not kept any more is told", async () => {
   const x = await box.start("head -c 300000 /dev/zero", { max_output_bytes: 4096, stdin_open: false });
-  await x.wait();
-  const events = await all(x.events());
+  const waited = await x.wait();
+  assert.deepEqual([waited.truncated, waited.limits, waited.stdout.length], [true, ["LIMIT_OUTPUT"], 4096]);
+  await fails("OUTPUT_GONE", x.output());
+  const events = await all(x.stream());
+  assert.deepEqual(await all(x.events()), events);
   const gap = events[0]!;
   assert.ok(gap.event === "gap" && gap.stream === "stdout" && gap.offset === 0, JSON.stringify(gap));
   const exit = events.at(-1)!;
@@ -256,7 +291,7 @@ test("events: pages, and a stream from where one was", async () => {
   const kinds: string[] = [];
   const leave = new AbortController();
   const reading = (async () => {
-    for await (const e of client.events(
+    for await (const e of client.followEvents(
       { session: session.id, since: page.events[0]!.id },
       { signal: leave.signal },
     )) {
@@ -268,7 +303,10 @@ test("events: pages, and a stream from where one was", async () => {
   await reading;
   assert.ok(!kinds.includes("create") && kinds.includes("destroy"), kinds.join());
 
-  const now = client.events({}, { signal: leave.signal });
+  const listed = (await all(client.events({ session: session.id }))).map((e) => e.kind);
+  assert.ok(listed[0] === "create" && listed.at(-1) === "destroy", listed.join());
+
+  const now = client.followEvents({}, { signal: leave.signal });
   const next = now.next();
   const other = fresh("news");
   await until(async () => {
@@ -307,17 +345,86 @@ test("a signal ends any call with its reason", async () => {
   await assert.rejects(box.exec("sleep 20", {}, after(100)), is);
   await assert.rejects(all(box.stream("sleep 20", {}, after(200))), is);
   await assert.rejects(all(box.files.watch("", {}, after(200))), is);
-  await assert.rejects(all(client.events({}, after(200))), is);
+  await assert.rejects(all(client.followEvents({}, after(200))), is);
   const x = await box.start("sleep 20");
   await assert.rejects(x.wait(after(100)), is);
   await assert.rejects(all(x.events({}, after(100))), is);
   await assert.rejects(x.write(new Uint8Array(1 << 22), {}, after(200)), is);
-  const tty = await box.tty({ command: "sleep 20" }, after(200));
-  await assert.rejects(all(tty), is);
+  const readTerminal = async (how: { signal: AbortSignal }) => all(await box.tty({ command: "sleep 20" }, how));
+  await assert.rejects(readTerminal(after(200)), is); // while it is opened, if that takes longer
   const gone = AbortSignal.abort(reason);
   await assert.rejects(box.get({ signal: gone }), is);
   await assert.rejects(client.enter({}, { signal: gone }), is);
   for await (const e of box.executions()) if (e.state === "running") await box.execution(e.exec_id).kill();
+});
+
+test("a command that is missing is a result, as arguments and as text", async () => {
+  for (const missing of ["/no/such", ["/no/such"]]) {
+    const r = await box.exec(missing);
+    assert.deepEqual([r.exit_code, r.stdout, r.stderr.includes("/no/such")], [127, "", true]);
+    assert.equal((await (await box.start(missing)).wait()).exit_code, 127);
+  }
+  assert.equal((await box.exec(["/etc/passwd"])).exit_code, 126);
+});
+
+test("a time that is none is refused by every method; 0 is no limit", async () => {
+  for (const ms of [-1, NaN, Infinity, 0.5, "1" as unknown as number]) {
+    const x = box.command("exe_x");
+    const calls: (() => unknown)[] = [
+      () => box.exec("true", { timeout_ms: ms }),
+      () => all(box.stream("true", { timeout_ms: ms })),
+      () => box.start("true", { timeout_ms: ms }),
+      () => box.exec("true", {}, { timeoutMs: ms }),
+      () => x.wait({ timeoutMs: ms }),
+      () => x.output({ waitMs: ms }),
+      () => client.enter({ key }, { timeoutMs: ms }),
+      () => connect({ timeoutMs: ms }),
+      () => connect({ retryMs: ms }),
+    ];
+    for (const call of calls) {
+      const error = await fails("INVALID", async () => call());
+      assert.match(error.message, /must be a whole number of milliseconds, or 0 for no limit/, String(call));
+    }
+  }
+  assert.equal((await box.exec("sleep 0.2; echo on", { timeout_ms: 0 }, { timeoutMs: 0 })).stdout, "on\n");
+  const long = await box.exec("echo on", { timeout_ms: 0xffffffff }); // longer than a timer of Node
+  assert.equal(long.stdout, "on\n");
+});
+
+test("the wait for a command that keeps writing has an end", async () => {
+  const x = await box.start("while :; do echo x; sleep 0.02; done");
+  await fails("CLIENT_TIMEOUT", x.wait({ timeoutMs: 500 }));
+  assert.equal((await x.get()).state, "running");
+  await x.kill();
+});
+
+test("leaving a scope deletes only what was made without a name", async () => {
+  const name = fresh("scope");
+  const user = fresh("user");
+  const leave = (s: AsyncDisposable) => s[Symbol.asyncDispose]();
+  for (const how of [{ key: name }, { user }, { thread: name, user }, { idempotency_key: name }]) {
+    const made = await client.enter({ ...how, limits: SMALL });
+    const again = [made, await client.enter(how), client.session(made.id), await client.enter({ pin: made.id })];
+    for (const s of again) {
+      await leave(s);
+      assert.equal((await s.get()).state, "active");
+    }
+    const [fork] = await made.fork({ key: name + "-2" });
+    await leave(fork!);
+    await fork!.delete();
+    const [nameless] = await made.fork();
+    await leave(nameless!);
+    await fails("GONE", nameless!.get());
+    await made.delete();
+  }
+  const made = await client.enter({ limits: SMALL });
+  assert.equal((await made.exec("echo hi")).stdout, "hi\n");
+  await leave(made);
+  await fails("GONE", made.get());
+  const named = await client.enter(name, { limits: SMALL });
+  assert.deepEqual([named.record.key, named.session.id, named.outcome], [name, named.id, "created"]);
+  assert.deepEqual(await client.cleanup({ user }), { destroyed: [], failed: [] });
+  await named.delete();
 });
 
 test("a time ends a call too", async () => {

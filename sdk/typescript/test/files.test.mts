@@ -2,8 +2,12 @@
 // Files, archives, snapshots; and what an administrator does.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
+import { createReadStream, createWriteStream, existsSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, test } from "node:test";
+import { pathToFileURL } from "node:url";
 
 import type { Change } from "lodge-sandbox/client";
 
@@ -86,7 +90,7 @@ test("a name may be any bytes", async () => {
     ["\ufffd"],
   );
   assert.deepEqual(
-    [...untar(await bytesOf(files.download("odd"))).keys()].map((n) => n.replace(/^\.\//, "")),
+    [...untar(await bytesOf(files.getArchive("odd"))).keys()].map((n) => n.replace(/^\.\//, "")),
     ["\xff"],
   );
 });
@@ -142,7 +146,7 @@ test("what the caller's own stream throws comes back", async () => {
   async function* endless() {
     for (;;) yield Buffer.alloc(65536);
   }
-  await assert.rejects(files.upload(endless(), "/proc/none"), { name: "LodgeError" });
+  await assert.rejects(files.putArchive(endless(), "/proc/none"), { name: "LodgeError" });
 });
 
 test("a refusal is heard while there is still something to send", async () => {
@@ -165,20 +169,51 @@ test("a stream that fails or is refused is closed", async () => {
 });
 
 test("a directory goes out and in as an archive", async () => {
-  await files.upload(
+  await files.putArchive(
     Buffer.concat([tar("x/one", Buffer.from("1")), tar(Buffer.from([0xfe]), Buffer.from("2")), tar()]),
     "arch",
   );
   assert.equal(await files.readText("arch/x/one"), "1");
   assert.equal(await files.readText(Buffer.from([...Buffer.from("arch/"), 0xfe])), "2");
-  const packed = files.download("arch", { format: "tar.zst" });
-  await files.upload(packed, "copy", { format: "tar.zst" });
-  const names = untar(await bytesOf(files.download("copy")));
+  const packed = files.getArchive("arch", { format: "tar.zst" });
+  await files.putArchive(packed, "copy", { format: "tar.zst" });
+  const names = untar(await bytesOf(files.getArchive("copy")));
   assert.ok(
     [...names.keys()].some((n) => n.endsWith("x/one")),
     [...names.keys()].join(),
   );
-  await fails("INVALID", files.upload(Buffer.from("no archive at all".repeat(100)), "copy"));
+  await fails("INVALID", files.putArchive(Buffer.from("no archive at all".repeat(100)), "copy"));
+});
+
+test("the names that archives had before still work where they are clear", async () => {
+  await files.upload(Buffer.concat([tar("one", Buffer.from("1")), tar()]), "older", { format: "tar" });
+  assert.equal(await files.readText("older/one"), "1");
+  assert.ok([...untar(await bytesOf(files.download("older"))).keys()].some((n) => n.endsWith("one")));
+});
+
+test("local files go in and out", async () => {
+  const here = await mkdtemp(join(tmpdir(), "lodge-"));
+  const [from, to] = [join(here, "from"), join(here, "to")];
+  const data = Buffer.alloc(300_000, "local \0\xff");
+  await writeFile(from, data);
+  assert.equal((await files.upload(from, "up/file", { mkdir: true, mode: "600" })).mode, "0600");
+  await files.upload(pathToFileURL(from), "up/again");
+  await files.upload(data, "up/bytes");
+  await files.upload(createReadStream(from), "up/stream");
+  for (const name of ["file", "again", "bytes", "stream"]) {
+    assert.equal(await files.download("up/" + name, to), data.length);
+    assert.ok((await readFile(to)).equals(data), name);
+  }
+  const target = createWriteStream(to);
+  assert.equal(await files.download("up/file", target), data.length);
+  assert.equal(await files.download("up/file", target, { length: 5 }), 5);
+  await new Promise<void>((resolve) => target.end(resolve));
+  assert.ok((await readFile(to)).equals(Buffer.concat([data, data.subarray(0, 5)])));
+  await assert.rejects(files.upload(join(here, "none"), "x"), { code: "ENOENT" });
+  await assert.rejects(files.download("up/file", join(here, "none", "x")), { code: "ENOENT" });
+  await fails("NOT_FOUND", files.download("up/none", join(here, "new")));
+  assert.ok(!existsSync(join(here, "new")));
+  await rm(here, { recursive: true });
 });
 
 test("changes are told", async () => {
@@ -294,4 +329,11 @@ test("users and their quota", async () => {
   assert.equal((await client.users.quota(user)).usage.active, 1);
   assert.equal((await client.users.get(user)).user.active, 1);
   await client.session({ key: user }).delete();
+});
+
+test("the name of a user, and the list of users", async () => {
+  const user = fresh("named");
+  assert.equal((await client.users.set(user, { name: "Ada", email: "ada@example.com" })).user.name, "Ada");
+  const found = await client.users.list({ q: user, sort: "memory" });
+  assert.deepEqual(found.users.map((u) => [u.id, u.name, u.email, u.running]), [[user, "Ada", "ada@example.com", 0]]);
 });

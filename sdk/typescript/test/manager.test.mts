@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The session manager: every method, and the rules it promises.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { after, test } from "node:test";
+import { promisify } from "node:util";
 
 import * as main from "lodge-sandbox";
 import {
@@ -11,7 +13,7 @@ import {
   type SandboxSessionManagerConfig,
 } from "lodge-sandbox";
 
-import { SMALL, all, connect, control, fails, fresh, until } from "./common.mjs";
+import { API_KEY, SMALL, all, connect, control, fails, fresh, until } from "./common.mjs";
 
 const client = connect();
 const made: SandboxSessionManager[] = [];
@@ -28,8 +30,8 @@ after(async () => {
   client.close();
 });
 
-test("the package exports the manager and nothing else", () => {
-  assert.deepEqual(Object.keys(main), ["SandboxSessionManager"]);
+test("the package exports the manager beside Sandbox", () => {
+  assert.ok("SandboxSessionManager" in main && "Sandbox" in main);
   const config: Required<SandboxSessionManagerConfig> = new SandboxSessionManager({}, { client }).config;
   assert.deepEqual(config, { defaultTimeoutMs: 300_000, extendOnAccessMs: 120_000, maxTimeoutMs: 2_700_000 });
   for (const wrong of [
@@ -166,7 +168,7 @@ test("the three times are those of the configuration", async () => {
   const short = manager({ defaultTimeoutMs: 300_000, extendOnAccessMs: 300_000, maxTimeoutMs: 100_000 });
   const third = fresh("times");
   const bounded = await sets(100_000, () => short.getOrCreateSession(third));
-  assert.equal(await short.extendSession(third), true);
+  assert.equal(await short.extendSession(third), false); // it is at its maximum
   assert.equal((await short.getSession(third))!.expiresAt, bounded.expiresAt);
 });
 
@@ -200,6 +202,7 @@ test("50 calls for one key make one sandbox", async () => {
   const key = fresh("one");
   const got = await Promise.all(Array.from({ length: 50 }, (_, i) => others[i % 3]!.getOrCreateSession(key)));
   assert.equal(new Set(got.map((s) => s.sandboxId)).size, 1);
+  assert.equal(got.filter((s) => s.outcome === "created").length, 1);
   assert.equal((await client.session({ key }).get()).incarnation, 1);
   const one = fresh("shared");
   const calls = Array.from({ length: 10 }, () => m.getOrCreateSession(one));
@@ -207,7 +210,10 @@ test("50 calls for one key make one sandbox", async () => {
   const left = m.getOrCreateSession(one, { signal: leave.signal });
   leave.abort();
   await assert.rejects(left, { name: "AbortError" });
-  assert.deepEqual(new Set((await Promise.all(calls)).map((s) => s.outcome)), new Set(["created"]));
+  assert.deepEqual(
+    (await Promise.all(calls)).map((s) => s.outcome),
+    ["created", ...Array.from({ length: 9 }, () => "reused")],
+  );
 });
 
 test("an error is shared like a result, and is not for ever", async () => {
@@ -293,4 +299,64 @@ test("cleanup ends all of its own, counts are real, one failure stops nothing", 
   assert.deepEqual((await m.cleanup()).destroyed, [keys[1]]);
   assert.equal(await m.getActiveSessionCount(), 0);
   torn.close();
+});
+
+// ---- the end ---------------------------------------------------------------------------------------
+
+/** A manager with a client of its own, and sessions: one that runs, one that sleeps, a borrowed one. */
+async function busy(): Promise<{ m: SandboxSessionManager; runs: string; sleeps: string; borrowed: string }> {
+  const m = new SandboxSessionManager({}, { url: client.url, apiKey: API_KEY, session: { limits: SMALL } });
+  const [runs, sleeps, borrowed] = [fresh("runs"), fresh("sleeps"), fresh("borrowed")];
+  await client.enter({ key: borrowed, limits: SMALL });
+  for (const key of [runs, sleeps, borrowed]) await m.getOrCreateSession(key);
+  await client.session({ key: sleeps }).hibernate();
+  return { m, runs, sleeps, borrowed };
+}
+
+const states = async (...keys: string[]) =>
+  Promise.all(keys.map(async (key) => (await client.session({ key }).get().catch(() => ({ state: "none" }))).state));
+
+test("close leaves the sessions unless an option says otherwise", async () => {
+  for (const how of ["keep", "hibernate", "destroy", "using"] as const) {
+    const { m, runs, sleeps, borrowed } = await busy();
+    if (how === "using") {
+      await m[Symbol.asyncDispose]();
+    } else {
+      const done = await m.close({ sessions: how });
+      const of = { keep: done.kept, hibernate: done.hibernated, destroy: done.destroyed }[how];
+      assert.deepEqual([of.sort(), done.failed], [[runs, sleeps].sort(), []], how);
+      assert.equal(await m.close(), done);
+    }
+    const expected = { keep: ["active", "hibernated"], using: ["active", "hibernated"], destroy: ["none", "none"] };
+    assert.deepEqual(
+      await states(runs, sleeps, borrowed),
+      [...(how === "hibernate" ? ["hibernated", "hibernated"] : expected[how]), "active"],
+      how,
+    );
+    await fails("CONNECTION", m.getOrCreateSession(runs));
+    await fails("CONNECTION", m.isSessionValid(runs));
+    for (const key of [runs, sleeps, borrowed]) await client.session({ key }).delete().catch(() => {});
+  }
+});
+
+test("close waits for a session that is being made, and leaves a given client open", async () => {
+  const m = manager();
+  const key = fresh("late");
+  const made = m.getOrCreateSession(key);
+  const done = await m.close({ sessions: "destroy" });
+  assert.equal((await made).status, "running");
+  assert.deepEqual(done.destroyed, [key]);
+  assert.equal((await client.health()).status, "ok");
+});
+
+test("a process with a manager ends by itself, and its sessions stay", async () => {
+  const key = fresh("exit");
+  const script = `import { SandboxSessionManager } from "lodge-sandbox";
+    const m = new SandboxSessionManager({}, { url: process.argv[1], apiKey: process.argv[2] });
+    console.log((await m.getOrCreateSession(process.argv[3])).status);`;
+  const run = promisify(execFile);
+  const args = ["--input-type=module", "-e", script, client.url, API_KEY, key];
+  assert.equal((await run(process.execPath, args, { timeout: 60_000 })).stdout, "running\n");
+  assert.deepEqual(await states(key), ["active"]);
+  await client.session({ key }).delete();
 });

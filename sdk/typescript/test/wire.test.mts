@@ -154,6 +154,13 @@ test("later is later, as often as is polite", async () => {
       assert.deepEqual([asked.length, full.retryable, full.retryAfterMs, full.details["max"]], [1, true, 1000, 4]);
     },
   );
+  const starting = problem(503, "UNAVAILABLE", true, {}, { "retry-after": "0" });
+  for (const first of [[cut, cut, cut], [starting]])
+    await pretend([...first, starting, starting, starting, starting, json(200, session)], async (client, asked) => {
+      if (first[0] === cut) await client.session("ses_1").get();
+      else await client.session("ses_1").command("exe_1").get();
+      assert.equal(asked.length, first.length + 5);
+    });
   await pretend([problem(504, "TIMEOUT", true)], async (client, asked) => {
     await fails("TIMEOUT", client.session("ses_1").get());
     assert.equal(asked.length, 3);
