@@ -25,6 +25,13 @@ exec {keeper} "$@"
 """
 
 
+@pytest.fixture(scope="module")
+def lodged():
+    """It records environments, unlike that of the other files."""
+    with contextlib.closing(Lodged(environment_snapshots=1)) as d:
+        yield d
+
+
 def ok(answer):
     assert answer.status in (200, 201), answer
     return answer.json
@@ -523,7 +530,7 @@ def test_metrics_count_operations(client):
 
 
 def test_pool_metrics():
-    with contextlib.closing(Lodged(pool=2, environment_snapshots=0)) as d:
+    with contextlib.closing(Lodged(pool=2)) as d:
         client = d.client()
         assert wait_for(lambda: count(read_metrics(client)[0], "lodge_pool_ready") == 2)
         before = read_metrics(client)[0]

@@ -20,6 +20,8 @@ LODGED = os.path.join(BUILD, "lodged")
 KEY = "lodge-test-key-0123456789"
 ANSWER_SECONDS = 180
 EXEC_MS = 150000  # the default of 30 s is too short for a busy disk
+# A pool would be filled again and again, and recording an environment uses a sandbox at a time of its own.
+QUIET = {"LODGE_POOL": "0", "LODGE_ENVIRONMENT_SNAPSHOTS": "0"}
 
 
 def routes():
@@ -196,8 +198,7 @@ class Lodged:
         self.start()
 
     def start(self):
-        # a pool, which is on by default, would be filled again and again
-        env = {**os.environ, "LODGE_API_KEY": KEY, "LODGE_POOL": "0",
+        env = {**os.environ, "LODGE_API_KEY": KEY, **QUIET,
                **{f"LODGE_{k.upper()}": str(v) for k, v in self.settings.items()}}
         with open(self.home + ".log", "ab") as log:
             self.process = launch(self.program, home=self.home, listen=self.listen, err=log, env=env, **self.how)

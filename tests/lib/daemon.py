@@ -10,11 +10,10 @@ import socket
 import subprocess
 import tempfile
 
-from client import KEY, LODGED, Client, addresses, launch
+from client import KEY, LODGED, QUIET, Client, addresses, launch
 from machine import remove_home, wait_for
 
-# a pool, which is on by default, would be filled again and again
-PLAIN = {**{k: v for k, v in os.environ.items() if not k.startswith("LODGE_") and k != "NOTIFY_SOCKET"}, "LODGE_POOL": "0"}
+PLAIN = {**{k: v for k, v in os.environ.items() if not k.startswith("LODGE_") and k != "NOTIFY_SOCKET"}, **QUIET}
 
 
 class Daemon:
@@ -70,7 +69,7 @@ class Daemon:
         return self
 
     def __exit__(self, *_):
-        """Of a test that failed too. SIGKILL would leave the sandbox of an environment that is being prepared."""
+        """Of a test that failed too. SIGKILL would leave a sandbox that lodged uses itself."""
         if self.process.poll() is None:
             self.send(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
