@@ -408,6 +408,7 @@ class Driver:
 
     def __init__(self, world, program, crash=None):
         self.world = world
+        self.crash = crash
         world.drivers.append(self)
         self.p = world.popen([program], crash, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.features = int(self.ask(f"keeper {world.home} {KEEPER}")[0])
