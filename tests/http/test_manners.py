@@ -122,13 +122,38 @@ def test_without_a_key_routes_are_not_revealed(daemon, client):
     ("Lodge.Example:443", 200), ("evil.example", 421), ("127.0.0.1.evil.example", 421),
     ("localhost.evil.example", 421), ("evillocalhost", 421), ("169.254.169.254", 421),
     ("10.0.0.1", 421), ("127.0.0.1@evil.example", 421), ("", 421), ("[::1", 421), ("::1", 421),
-    ("localhost:80:80", 421), ("0x7f.0.0.1", 421), ("2130706433", 421),
+    ("localhost:80:80", 421), ("0x7f.0.0.1", 421), ("2130706433", 421), ("a-b.c_d.localhost:65535", 200),
+    ("a" * 63 + ".localhost", 200), ("a" * 64 + ".localhost", 421), ("a." * 130 + "localhost", 421), (".localhost", 421),
+    ("a..localhost", 421), ("evil.example#.localhost", 421), ("evil.example/.localhost", 421), ("a@b.localhost", 421),
+    ("a b.localhost", 421), ("a\tb.localhost", 421), ("a%00.localhost", 421), ("a\\.localhost", 421), ("-a.localhost", 421),
+    ("a-.localhost", 421), ("\xe9.localhost", 421), ("a?.localhost", 421), ("a,b.localhost", 421), ("localhost:x", 421),
+    ("localhost:65536", 421), ("localhost:000080", 421), ("localhost:-1", 421), ("localhost:80.localhost", 421),
+    ("a.localhost: 80", 421), ("[::1]x", 421), ("[::1%lo]", 421), ("[::1.localhost", 421), ("[a].localhost", 421),
 ])
 def test_host(client, host, status):
     answer = client.get("/v1/sessions", headers={"Host": host})
     assert answer.status == status, answer
     assert client.get("/health", headers={"Host": host}).status == status
     assert status == 200 or answer.code == "MISDIRECTED"
+
+
+@pytest.mark.parametrize("host", [b"a\x01.localhost", b"a\x7f.localhost", b"a\x1b[2J.localhost", b"\xff\xfe.localhost"])
+def test_odd_bytes_in_a_host(client, host):
+    answer = raw(client.host, client.port, b"GET /health HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+    assert re.match(rb"HTTP/1.1 (400|421) ", answer), answer
+    json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert not re.search(rb"[^\n\r\t -~]", answer.replace("\ufffd".encode(), b"")), answer
+
+
+def test_a_service_for_any_host_refuses_malformed_ones(home):
+    with Daemon(home, listen=("127.0.0.1:0", "0.0.0.0:0")) as d:
+        client = d.client(d.addresses(2)[0])
+        for host, status in (("lodge.example", 200), ("lodge.example.:443", 200), ("my_host", 200), ("10.0.0.1:80", 200),
+                             ("[fe80::1]:80", 200), ("", 200), ("a@b", 421), ("a b", 421), ("a..b", 421), ("a:b", 421),
+                             ("http://a", 421), ("[zz]", 421)):
+            answer = client.get("/v1/sessions", headers={"Host": host})
+            assert answer.status == status, (host, answer)
+        assert d.close() == 0
 
 
 @pytest.mark.parametrize("origin, may", [

@@ -5,26 +5,62 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "api/core/internal.h"
 
-enum { NAME_SIZE = 256 };
+enum { NAME_SIZE = 254, LABEL_MAX = 63 };
 
-/* Copies the name without its port; false if malformed or too long. */
+static bool is_port(const char *text)
+{
+	size_t len = strspn(text, "0123456789");
+
+	return !text[len] && len <= 5 && strtoul(text, NULL, 10) <= UINT16_MAX;
+}
+
+/* One or more labels of DNS; the last may be followed by a dot. Underscores are no part of host
+ * names, but containers have them. */
+static bool is_dns_name(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+
+	do {
+		size_t len = strspn(name, letters);
+
+		if (!len || len > LABEL_MAX || *name == '-' || name[len - 1] == '-')
+			return false;
+		name += len;
+	} while (*name == '.' && *++name);
+	return !*name;
+}
+
+static bool is_bracketed_address(const char *name)
+{
+	char text[INET6_ADDRSTRLEN];
+	struct in6_addr six;
+	size_t len = strlen(name);
+
+	if (len < 2 || len - 2 >= sizeof(text) || name[len - 1] != ']')
+		return false;
+	memcpy(text, name + 1, len - 2);
+	text[len - 2] = '\0';
+	return inet_pton(AF_INET6, text, &six) == 1;
+}
+
+/* Copies the name without its port; false if one of them is malformed or too long. */
 static bool copy_host_name(const char *host, char ret[NAME_SIZE])
 {
 	size_t len = *host == '[' ? strcspn(host, "]") + (strchr(host, ']') != NULL)
 				  : strcspn(host, ":");
 
-	if (len == 0 || len >= NAME_SIZE || (host[len] && host[len] != ':'))
-		return false;
-	if (host[len] && strspn(host + len + 1, "0123456789") != strlen(host + len + 1))
+	if (len >= NAME_SIZE || (host[len] && (host[len] != ':' || !is_port(host + len + 1))))
 		return false;
 	memcpy(ret, host, len);
 	ret[len] = '\0';
-	return true;
+	return *ret == '[' ? is_bracketed_address(ret) : is_dns_name(ret);
 }
 
 bool origin_is_loopback(const char *host)
@@ -80,13 +116,14 @@ static bool any_matches(const char *const *list, const char *origin)
 static bool host_is_ours(struct api *a, const char *host)
 {
 	char name[NAME_SIZE];
-	bool ours;
+	bool ours, valid = copy_host_name(host, name);
 
 	if (origin_is_loopback(host))
 		return true;
 	pthread_rwlock_rdlock(&a->names);
-	ours = (!a->hosts && !a->opts.loopback_only) ||
-	       (copy_host_name(host, name) && contains(a->hosts, name));
+	/* Checks of load balancers send an empty Host; browsers do not. */
+	ours = (!a->hosts && !a->opts.loopback_only && (valid || !*host)) ||
+	       (valid && contains(a->hosts, name));
 	pthread_rwlock_unlock(&a->names);
 	return ours;
 }
