@@ -122,6 +122,37 @@ def test_a_hard_link_to_a_lower_layer(each, name):
 
 
 @needs_busybox
+@pytest.mark.parametrize("whiteouts", [
+    [".wh.proc", ".wh.dev", ".wh.sys", ".wh.run", ".wh.tmp", ".wh.nosuch", "proc/.wh.1", "dev/.wh.null", "dev/pts/.wh..wh..opq",
+     "proc/.wh..wh..opq", "dev/.wh..wh..opq", "etc/.wh.resolv.conf", "etc/.wh.hosts", ".wh..wh.plnk", ".wh..wh.aufs"],
+    ["../.wh.etc"], [".wh..wh..opq"],
+], ids=["names", "outside", "root"])
+def test_whiteouts_of_what_is_mounted(each, name, whiteouts):
+    """Images remove /proc, /dev and files that lodge makes; what is mounted there stays."""
+    client = each.client()
+    last = root() if whiteouts == [".wh..wh..opq"] else tar(("x", b"1"))
+    data = docker_save([root(("etc/hosts", b"old"), ("sys", None), ("dev", None), ("dev/null", b""), ("gone", None)),
+                        tar(*((w, b"") for w in whiteouts)), last], {})
+    if "../.wh.etc" in whiteouts:
+        refused(client, data, "layer 2", "..")
+        return
+    upload(client, name, data)
+    found = sh(client, name, "ls -d /proc/self /dev/null /bin/sh; ls /etc /gone 2>&1; echo x > /dev/null && echo works")
+    assert found.split()[:3] == ["/bin/sh", "/dev/null", "/proc/self"] and found.endswith("works\n"), found
+    assert "hosts" not in found and ("No such file" in found) == (".wh..wh..opq" in whiteouts), found
+    remove(client, name)
+
+
+@needs_busybox
+def test_an_opaque_directory_keeps_the_files_of_its_own_layer(each, name):
+    client = each.client()
+    upload(client, name, docker_save([root(("d", None), ("d/old", b"1"), ("d/e", None), ("d/e/old", b"1")),
+                                      tar(("d", None), ("d/new", b"2"), ("d/e/new", b"2"), ("d/.wh..wh..opq", b""))], {}))
+    assert sorted(sh(client, name, "find /d").split()) == ["/d", "/d/e", "/d/e/new", "/d/new"]
+    remove(client, name)
+
+
+@needs_busybox
 def test_many_layers(each, name):
     """More than the overlay has room for: the last ones become one."""
     client = each.client()

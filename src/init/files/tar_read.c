@@ -18,6 +18,7 @@
 #include "init/files/dir_walk.h"
 #include "init/files/parent_dir.h"
 #include "init/files/remove_job.h"
+#include "init/files/tar_whiteout.h"
 
 enum { DIR_ATTRS_MAX = 64 << 20, TRIES_MAX = 10000 };
 
@@ -38,6 +39,7 @@ struct unpack {
 	uint64_t bytes, entries;
 	size_t dir_attrs_bytes;
 	struct dir_attrs *dir_attrs;
+	struct tar_paths paths; /* of an image layer, for its whiteouts */
 	struct tar_entry e;
 	char buf[64 * 1024];
 };
@@ -354,25 +356,6 @@ static int put_fifo(struct unpack *u, int dir, const char *name, struct err *err
 	return 0;
 }
 
-/* Whiteouts of OCI layers: ".wh.name" removes a file of a lower layer, ".wh..wh..opq" all of the
- * directory. True if it was one. */
-static bool whiteout(struct unpack *u, int dir, const char *name, int *ret)
-{
-	auto_close int here = -1;
-
-	*ret = 0;
-	if (!u->o->oci || strncmp(name, ".wh.", 4) != 0)
-		return false;
-	if (!strcmp(name, ".wh..wh..opq")) {
-		here = dir_walk_open(dir, ".");
-		*ret = here < 0 ? here : remove_job_contents(here);
-	} else if (strncmp(name, ".wh..wh.", 8) != 0 && name[4] && strcmp(name + 4, ".") != 0 &&
-		   strcmp(name + 4, "..") != 0) {
-		*ret = remove_job_tree(dir, name + 4);
-	}
-	return true;
-}
-
 /* The archive of a root file system contains /dev and /proc: skip what is mounted there. */
 static bool is_mounted_over(const struct unpack *u, int dir, const char *name)
 {
@@ -384,6 +367,38 @@ static bool is_mounted_over(const struct unpack *u, int dir, const char *name)
 		return true;
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
 	       st.st_dev != root.st_dev;
+}
+
+static int put_special(struct unpack *u, int dir, const char *name, struct err *err)
+{
+	if (u->o->rootfs)
+		return 0;
+	/* Layers of snapshots contain FIFOs that a guest made. */
+	if (u->e.type == '6' && u->o->oci)
+		return put_fifo(u, dir, name, err);
+	return err_set(err, ERR_INVALID,
+		       "%.160s: device files and FIFOs are not supported in archives", u->e.path);
+}
+
+static int put_member(struct unpack *u, int dir, const char *name, struct err *err)
+{
+	switch (u->e.type) {
+	case '0':
+		return put_file(u, dir, name, err);
+	case '1':
+		return put_hardlink(u, dir, name, err);
+	case '2':
+		return put_symlink(u, dir, name, err);
+	case '5':
+		return put_dir(u, dir, name, err);
+	case '3':
+	case '4':
+	case '6':
+		return put_special(u, dir, name, err);
+	default:
+		return err_set(err, ERR_INVALID, "%.160s: unknown entry type %d", u->e.path,
+			       (unsigned char)u->e.type);
+	}
 }
 
 static int put_entry(struct unpack *u, struct err *err)
@@ -401,32 +416,12 @@ static int put_entry(struct unpack *u, struct err *err)
 		return fail(err, -dir, u->e.path);
 	if (is_mounted_over(u, dir, name))
 		return 0;
-	if (whiteout(u, dir, name, &r))
+	if (u->o->oci && tar_whiteout_is_one(name)) {
+		r = tar_whiteout_apply(&u->paths, dir, u->e.path, name);
 		return r < 0 ? fail(err, -r, u->e.path) : 0;
-	switch (u->e.type) {
-	case '0':
-		return put_file(u, dir, name, err);
-	case '1':
-		return put_hardlink(u, dir, name, err);
-	case '2':
-		return put_symlink(u, dir, name, err);
-	case '5':
-		return put_dir(u, dir, name, err);
-	case '3':
-	case '4':
-	case '6':
-		if (u->o->rootfs)
-			return 0;
-		/* Layers of snapshots contain FIFOs that a guest made. */
-		if (u->e.type == '6' && u->o->oci)
-			return put_fifo(u, dir, name, err);
-		return err_set(err, ERR_INVALID,
-			       "%.160s: device files and FIFOs are not supported in archives",
-			       u->e.path);
-	default:
-		return err_set(err, ERR_INVALID, "%.160s: unknown entry type %d", u->e.path,
-			       (unsigned char)u->e.type);
 	}
+	r = u->o->oci ? tar_paths_add(&u->paths, u->e.path) : 0;
+	return r < 0 ? fail(err, -r, u->e.path) : put_member(u, dir, name, err);
 }
 
 static int apply_dir_attrs(struct unpack *u, struct err *err)
@@ -473,6 +468,7 @@ int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
 	u->parent = -1;
 	r = unpack_all(u, err);
 	close_autop(&u->parent);
+	tar_paths_fini(&u->paths);
 	while (u->dir_attrs) {
 		struct dir_attrs *l = u->dir_attrs;
 
