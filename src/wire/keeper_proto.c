@@ -76,7 +76,7 @@ static bool path_is_reserved(const char *path)
 	return false;
 }
 
-static bool user_is_valid(uint32_t id)
+bool keeper_user_is_valid(uint32_t id)
 {
 	return id < IDS - 2 && id != BOOT_INIT_ID;
 }
@@ -139,7 +139,7 @@ static const char *check_create(const struct keeper_request *r, size_t nfds)
 	if (c->demand &
 	    ~(uint32_t)(KEEPER_DEMAND_CGROUP | KEEPER_DEMAND_DISK | KEEPER_DEMAND_INODES))
 		return "unknown demand";
-	if (!user_is_valid(c->uid) || !user_is_valid(c->gid))
+	if (!keeper_user_is_valid(c->uid) || !keeper_user_is_valid(c->gid))
 		return "uid or gid out of range";
 	if (c->class == KEEPER_CLASS_USER && (c->uid == 0 || c->gid == 0))
 		return "uid or gid 0 requires the root class";

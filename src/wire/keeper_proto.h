@@ -269,6 +269,8 @@ struct keeper_reply {
 enum keeper_source { KEEPER_SOURCE_COLD = 1, KEEPER_SOURCE_POOL };
 
 bool keeper_id_is_valid(const char id[KEEPER_ID_SIZE]);
+/* A uid or gid that commands of a sandbox may have. */
+bool keeper_user_is_valid(uint32_t id);
 bool keeper_is_image_layer(const char *template);
 /* An absolute path without empty, "." or ".." parts, NUL-terminated within KEEPER_PATH_SIZE. */
 bool keeper_path_is_valid(const char path[KEEPER_PATH_SIZE]);

@@ -153,6 +153,42 @@ def test_an_opaque_directory_keeps_the_files_of_its_own_layer(each, name):
 
 
 @needs_busybox
+@pytest.mark.parametrize("user, run_as", [
+    ("", None), (None, None), ("0", None), ("00", None), ("0:5", None), ("root", None), ("root:root", None), (":5", None),
+    ("3000", "3000"), ("3000:4000", "3000:4000"), ("3000:0", "3000"), ("3000:staff", "3000"), ("3000:", "3000"),
+    ("65533", "65533"), ("other", "2000:2000"), ("other:5", "2000:2000"), ("staff", "2001:2001"),
+])
+def test_users_of_images(client, name, user, run_as):
+    """Numbers are used as they are; group 0 needs class "root", as user 0 does."""
+    passwd = b"root:x:0:0::/root:/bin/sh\nother:x:2000:2000::/tmp:/bin/sh\nstaff:x:2001:0::/tmp:/bin/sh\n"
+    answer = upload(client, name, docker_save([root(("etc/passwd", passwd))], {"User": user})).json
+    assert (answer["template"]["run_as"], answer["wants_root"]) == (run_as, run_as is None)
+    uid, _, gid = (run_as or "1000:1000").partition(":")
+    assert sh(client, name, "id -u; id -g").split() == [uid, gid or uid]
+    remove(client, name)
+
+
+@needs_busybox
+@pytest.mark.parametrize("user, words", [
+    ("99999999999", "65535"), ("65536", "65535"), ("65535", "reserved"), ("65530", "reserved"), ("18446744073709551617", "User"), ("1" * 400, "User"), ("1:65536", "65535"), ("-1", "-1"),
+    ("a:b:c", "a:b:c"), ("1:2:3", "1:2:3"), ("1x", "1x"), ("1.0", "1.0"), ("1 ", "User"), ("a\nb", "User"), ("\x1b[2J", "User"),
+    ("../x", "User"), ("x" * 300, "User"), ("nosuch", "nosuch"), ("toor", "root"), ("large", "65535"), (1000, "a string"),
+    (["a"], "a string"), ({}, "a string"),
+], ids=lambda v: re.sub("[^a-z0-9]+", ".", str(v))[:20])
+def test_users_of_images_that_are_refused(client, user, words):
+    passwd = b"root:x:0:0::/root:/bin/sh\ntoor:x:0:0::/:/bin/sh\nlarge:x:70000:70000::/:/bin/sh\n-1:x:5:5::/:/bin/sh\n"
+    refused(client, docker_save([tar(("etc/passwd", passwd))], {"User": user}), words)
+
+
+@pytest.mark.parametrize("config, words", [
+    ({"Env": "A=1"}, "Env must be a list"), ({"Env": ["A=1", 2]}, "Env must be a list"), ({"Env": ["=1"]}, "Env"),
+    ({"WorkingDir": 5}, "WorkingDir must be a string"), ({"Env": [f"A{i}=" for i in range(300)]}, "environment variables"),
+])
+def test_configurations_of_images_that_are_refused(client, config, words):
+    refused(client, docker_save([tar(("x", b""))], config), words, status=413 if "variables" in words else 400)
+
+
+@needs_busybox
 def test_many_layers(each, name):
     """More than the overlay has room for: the last ones become one."""
     client = each.client()

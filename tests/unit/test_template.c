@@ -144,6 +144,9 @@ static void users(void)
 	CHECK(template_parse_user("name", &u, &g, &err) == 0 && u == 12);
 	CHECK(template_parse_user("99999999999999999999", &u, &g, &err) == -1);
 	CHECK(template_parse_user("70000", &u, &g, &err) == -1);
+	CHECK(template_parse_user("65535", &u, &g, &err) == -1);
+	CHECK(template_parse_user("1:65530", &u, &g, &err) == -1);
+	CHECK_STR(err.msg, "user \"1:65530\": this id is reserved");
 	CHECK(template_parse_user("1:", &u, &g, &err) == -1);
 	CHECK(template_parse_user("1:2:3", &u, &g, &err) == -1);
 	CHECK(u == 12 && g == 13);

@@ -155,6 +155,8 @@ int template_parse_user(const char *user, uint32_t *uid, uint32_t *gid, struct e
 	g = u;
 	if (user[n] && units_parse_count("group", user + n + 1, 0, UINT16_MAX, &g, err) < 0)
 		return -1;
+	if (!keeper_user_is_valid((uint32_t)u) || !keeper_user_is_valid((uint32_t)g))
+		return err_set(err, ERR_INVALID, "user \"%.40s\": this id is reserved", user);
 	*uid = (uint32_t)u;
 	*gid = (uint32_t)g;
 	return 1;

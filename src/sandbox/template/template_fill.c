@@ -85,24 +85,39 @@ static bool find_user(char *passwd, const char *name, char *ret, size_t size)
 	return false;
 }
 
+static int resolve_name(struct sandbox *sb, const char *name, uint32_t *uid, uint32_t *gid,
+			struct err *err)
+{
+	auto_free void *passwd = NULL;
+	char number[64];
+	size_t len;
+
+	if (files_read(sb, NULL, "/etc/passwd", PASSWD_MAX, &passwd, &len, err) < 0)
+		return err_ctx(err, "user %.60s", name);
+	if (!find_user(passwd, name, number, sizeof(number)))
+		return err_set(err, ERR_NOT_FOUND,
+			       "user %.60s: not found in /etc/passwd of the template", name);
+	return template_parse_user(number, uid, gid, err) > 0
+		       ? 0
+		       : err_ctx(err, "user %.60s in /etc/passwd of the template", name);
+}
+
 int template_fill_user(struct sandbox *sb, struct template *t, struct err *err)
 {
 	char number[64];
 	uint32_t uid, gid;
-	auto_free void *passwd = NULL;
-	size_t len;
-	bool found;
+	int r = t->user ? template_parse_user(t->user, &uid, &gid, err) : 1;
 
-	if (!t->user || template_parse_user(t->user, &uid, &gid, err) != 0)
-		return 0;
-	if (files_read(sb, NULL, "/etc/passwd", PASSWD_MAX, &passwd, &len, err) < 0)
-		return err_ctx(err, "user %s", t->user);
-	found = find_user(passwd, t->user, number, sizeof(number));
-	if (!found || template_parse_user(number, &uid, &gid, err) <= 0)
-		return err_set(err, ERR_NOT_FOUND,
-			       "user %.60s: not found in /etc/passwd of the template", t->user);
-	if ((!uid || !gid) && t->class != KEEPER_CLASS_ROOT)
+	if (r != 0)
+		return r < 0 ? err_ctx(err, "user %.60s", t->user) : 0;
+	if (resolve_name(sb, t->user, &uid, &gid, err) < 0)
+		return -1;
+	if (!uid && t->class != KEEPER_CLASS_ROOT)
 		return err_set(err, ERR_INVALID,
 			       "user %.60s is root, which needs class \"root\" (--root)", t->user);
+	/* Users of many images are in group 0, which only class "root" has. */
+	if (!gid && t->class != KEEPER_CLASS_ROOT)
+		gid = uid;
+	snprintf(number, sizeof(number), "%u:%u", uid, gid);
 	return template_set_string(&t->user, number, err);
 }
