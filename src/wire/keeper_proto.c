@@ -78,7 +78,8 @@ static bool path_is_reserved(const char *path)
 
 bool keeper_user_is_valid(uint32_t id)
 {
-	return id < IDS - 2 && id != BOOT_INIT_ID;
+	/* 65535 is no id to programs that use 16 bits. */
+	return id < IDS - 1 && id != BOOT_INIT_ID;
 }
 
 static const char *check_binds(const struct keeper_create *c, size_t nfds)

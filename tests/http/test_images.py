@@ -156,11 +156,12 @@ def test_an_opaque_directory_keeps_the_files_of_its_own_layer(each, name):
 @pytest.mark.parametrize("user, run_as", [
     ("", None), (None, None), ("0", None), ("00", None), ("0:5", None), ("root", None), ("root:root", None), (":5", None),
     ("3000", "3000"), ("3000:4000", "3000:4000"), ("3000:0", "3000"), ("3000:staff", "3000"), ("3000:", "3000"),
-    ("65533", "65533"), ("other", "2000:2000"), ("other:5", "2000:2000"), ("staff", "2001:2001"),
+    ("65534", "65534"), ("nobody", "65534:65534"), ("other", "2000:2000"), ("other:5", "2000:2000"), ("staff", "2001:2001"),
 ])
 def test_users_of_images(client, name, user, run_as):
     """Numbers are used as they are; group 0 needs class "root", as user 0 does."""
-    passwd = b"root:x:0:0::/root:/bin/sh\nother:x:2000:2000::/tmp:/bin/sh\nstaff:x:2001:0::/tmp:/bin/sh\n"
+    passwd = b"root:x:0:0::/root:/bin/sh\nother:x:2000:2000::/tmp:/bin/sh\nstaff:x:2001:0::/tmp:/bin/sh\n" \
+        b"nobody:x:65534:65534::/:/bin/sh\n"
     answer = upload(client, name, docker_save([root(("etc/passwd", passwd))], {"User": user})).json
     assert (answer["template"]["run_as"], answer["wants_root"]) == (run_as, run_as is None)
     uid, _, gid = (run_as or "1000:1000").partition(":")
