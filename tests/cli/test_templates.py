@@ -17,7 +17,7 @@ import pytest
 
 from client import wait_for
 from lodge import LODGE, failed, ok
-from roots import layout, needs_busybox, root, sandboxes, tar
+from roots import docker_parts, docker_save, layout, needs_busybox, root, sandboxes, tar
 from terminal import Terminal
 
 OTHER = 4321  # not root
@@ -400,3 +400,22 @@ def test_env_shows_the_environment_of_a_template(lodged, client, name, tmp_path)
 def test_an_unknown_template_is_not_looked_for_on_this_machine(lodged):
     status, _, err = lodged.lodge("new", "--template", "nosuch")
     assert status == 1 and "does not exist" in err and "lodge template " not in err, err  # which lists the local store
+
+
+@needs_busybox
+def test_an_image_cannot_write_to_the_terminal(lodged, client, name, tmp_path):
+    """Its settings and names are shown without control characters, of the service and of this machine."""
+    odd = "\x1b[2J\u009b2J\u202e\x7f"
+    (tmp_path / "good").write_bytes(docker_save([root()], {"WorkingDir": "/" + odd, "Env": ["A=" + odd]}))
+    bad = docker_parts([root()], {})
+    bad["manifest.json"] = json.dumps([{"Config": odd, "Layers": [odd]}]).encode()
+    (tmp_path / "bad").write_bytes(tar(*bad.items()))
+    for local in ([], ["--local"]):
+        env = lodged.env(LODGE_DATA=str(tmp_path / "data"), NO_COLOR="1")
+        shown = [("template", "create", name, str(tmp_path / "good")), ("template", "create", "other", str(tmp_path / "bad")),
+                 ("template", "ls"), ("template", "ls", "--json"), *([] if local else [("template", "inspect", name)])]
+        for words in shown:
+            t = Terminal(*words, *local, env=env, only_output=True)
+            assert t.end() == int("other" in words), (words, t.seen)
+            seen = re.sub(rb"\x1b\[(K|\?25[lh])|\r", b"", t.seen).decode()  # of the progress
+            assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", seen), (words, t.seen)

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import gzip
 import http.client
+import io
 import json
 import os
 import re
@@ -341,6 +342,61 @@ def test_links_of_the_archive_lead_nowhere(client, target):
     parts = docker_parts([tar(("x", b""))], {})
     layer = json.loads(parts["manifest.json"])[0]["Layers"][0]
     refused(client, tar(*{**parts, layer: link(target)}.items()), layer)
+
+
+ODD = ["a\x1b[2Jb", "n\nl", "del\x7f", 'q"uo\\te', "c1\u009b2J", "\u202egnp"]
+
+
+@needs_busybox
+def test_odd_characters_of_a_configuration(client, name):
+    config = {"Env": [f"V{i}={o}" for i, o in enumerate(ODD)], "WorkingDir": "/tmp/" + "".join(ODD), "Labels": {o: o for o in ODD}}
+    t = upload(client, name, docker_save([root()], config)).json["template"]
+    assert t["env"] == {f"V{i}": o for i, o in enumerate(ODD)} and t["workdir"] == config["WorkingDir"]
+    assert t in client.get("/v1/templates").json["templates"]
+    assert sh(client, name, 'pwd; echo "$V1"') == config["WorkingDir"] + "\nn\nl\n"
+    remove(client, name)
+
+
+@needs_busybox
+def test_odd_names_in_layers(client, name):
+    odd = [o.encode() for o in ODD] + [b"\xff\xfe", b"\xc3"]
+    with io.BytesIO() as out:
+        with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT, errors="surrogateescape") as t:
+            for i, o in enumerate(odd):
+                for at, target in (("odd/" + os.fsdecode(o), "x"), (f"odd/{i}", os.fsdecode(o))):
+                    info = link(target)
+                    info.name = at
+                    t.addfile(info)
+        layer = out.getvalue()
+    upload(client, name, docker_save([root(), layer], {}))
+    found = client.get(f"/v1/sessions/{client.enter(template=name)}/files/%2Fodd?list=1")
+    assert found.status == 200 and len(found.json["entries"]) == 2 * len(odd), found
+    remove(client, name)
+
+
+def test_odd_characters_in_messages(client):
+    """They are replaced, and a newline does not end the message."""
+    parts = docker_parts([tar(("x", b""))], {})
+    manifest = json.loads(parts["manifest.json"])
+    for odd in ODD:
+        shown = re.sub(r"[\n\x1b\x7f]", "?", odd).replace("\u009b", " ")
+        manifest[0]["Layers"] = [odd]
+        refused(client, tar(*{**parts, "manifest.json": json.dumps(manifest).encode()}.items()), f"{shown}: not in the archive")
+        refused(client, docker_save([tar((odd + "/../x", b""))], {}), "layer 1", '".." is not allowed')
+        whole = image_config([tar(("x", b""))], {}, architecture=odd)
+        refused(client, layout([tar(("x", b""))], {}, whole=whole), "made for linux/" + shown)
+
+
+@pytest.mark.parametrize("bad", [b'"A=\xff\xfe"', b'"A=\\u0000"', b'"A=\\ud800"', b'"A=\x1b"'], ids=["bytes", "nul", "surrogate", "control"])
+def test_text_that_is_not_json(client, bad):
+    parts = docker_parts([tar(("x", b""))], {})
+    manifest = json.loads(parts["manifest.json"])
+    manifest[0]["Config"] = "c.json"
+    parts["c.json"] = b'{"config":{"Env":[' + bad + b"]}}"
+    refused(client, tar(*{**parts, "manifest.json": json.dumps(manifest).encode()}.items()), "c.json:1: ")
+    del parts["repositories"]  # the same in manifest.json: it is no root file system
+    parts["manifest.json"] = parts["manifest.json"].replace(b'"app:1"', bad)
+    refused(client, tar(*parts.items()), "manifest.json:1: ")
 
 
 # ---- hostile layers ---------------------------------------------------------------------------

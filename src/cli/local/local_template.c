@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "cli/copy/tar_child.h"
 #include "cli/core/api_cmd.h"
+#include "cli/core/human.h"
 #include "cli/core/limit_options.h"
 #include "sandbox/home_dir.h"
 #include "sandbox/keeper_client.h"
@@ -376,6 +377,18 @@ static void print_limits(const struct template *t)
 	}
 }
 
+/* The settings may come from an image that nobody trusts. */
+static void print_row(const char *name, const struct template *t)
+{
+	auto_free char *user = human_clean_dup(t->user ? t->user : "-");
+	auto_free char *workdir = human_clean_dup(t->workdir ? t->workdir : "-");
+
+	printf("%-20s %-5s %-12s %-20s", name, class_name(t), user ? user : "?",
+	       workdir ? workdir : "?");
+	print_limits(t);
+	putchar('\n');
+}
+
 static int list_one(void *arg, const char *name)
 {
 	struct listing *l = arg;
@@ -390,12 +403,11 @@ static int list_one(void *arg, const char *name)
 	} else if (l->json) {
 		put_template(l->json, name, &t, problem);
 	} else if (problem) {
-		printf("%-20s %s\n", name, problem);
+		char clean[sizeof(err.msg)];
+
+		printf("%-20s %s\n", name, human_clean(problem, clean, sizeof(clean)));
 	} else {
-		printf("%-20s %-5s %-12s %-20s", name, class_name(&t), t.user ? t.user : "-",
-		       t.workdir ? t.workdir : "-");
-		print_limits(&t);
-		putchar('\n');
+		print_row(name, &t);
 	}
 	template_fini(&t);
 	return 0;
@@ -424,7 +436,7 @@ static int run_ls(struct api_cmd *a, struct err *err)
 	if (!text)
 		return err_set(err, ERR_LIMIT, "cannot list templates as JSON: more than 16 MiB");
 	if (a->json)
-		puts(text);
+		human_put_json(text, stdout);
 	return 0;
 }
 

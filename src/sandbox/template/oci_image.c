@@ -11,10 +11,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/auto.h"
 #include "base/file_io.h"
 #include "base/json.h"
+#include "sandbox/template/oci_config.h"
 
 DEFINE_AUTO(json_t *, json_decref);
 
@@ -22,8 +22,7 @@ enum {
 	JSON_SIZE_MAX = 4 << 20,
 	JSON_VALUES_MAX = 16 << 10,
 	NESTED_MAX = 4,
-	DIGEST_HEX = SHA256_HEX - 1,
-	USER_MAX = 255
+	DIGEST_HEX = SHA256_HEX - 1
 };
 
 bool oci_image_is_layout(int dir)
@@ -254,85 +253,6 @@ static json_t *find_manifest(const struct oci_image_files *from, struct err *err
 
 /* ---- image configuration ------------------------------------------------------------------- */
 
-static int apply_env(const json_t *config, struct template *t, struct err *err)
-{
-	const json_t *list = json_object_get(config, "Env"), *v;
-	struct template merged;
-	size_t i;
-	int r = 0;
-
-	/* Variables that are already set override those of the image. */
-	template_init(&merged);
-	json_array_foreach (list, i, v) {
-		if (strchr(json_string_value(v), '=') && !r)
-			r = template_set_env(&merged, json_string_value(v), err);
-	}
-	for (i = 0; !r && i < t->nenv; i++)
-		r = template_set_env(&merged, t->env[i], err);
-	for (i = 0; !r && i < merged.nenv; i++)
-		r = template_set_env(t, merged.env[i], err);
-	template_fini(&merged);
-	return r;
-}
-
-static bool is_number(const char *s, size_t len)
-{
-	return len && strspn(s, "0123456789") >= len;
-}
-
-/* Also "00" and ":group". */
-static bool is_root(const char *user, size_t len)
-{
-	return strspn(user, "0") >= len || (len == 4 && !memcmp(user, "root", 4));
-}
-
-/* "user" or "user:group", each a name or a number. */
-static int check_user(const char *user, struct err *err)
-{
-	bool valid = strlen(user) <= USER_MAX && *user != '-';
-	int colons = 0;
-
-	for (const char *s = user; *s; s++) {
-		colons += *s == ':';
-		valid = valid && (unsigned char)*s > ' ' && *s != 0x7f && *s != '/';
-	}
-	if (valid && colons <= 1)
-		return 0;
-	return err_set(err, ERR_INVALID,
-		       "image configuration: User \"%.60s\" is not a name or uid with an optional "
-		       "group",
-		       user);
-}
-
-/* A group counts only beside a uid and as a number. Group 0 is left out like user 0, because only
- * sandboxes of class "root" have it. */
-static int copy_user(const char *user, size_t len, struct template *t, struct err *err)
-{
-	const char *group = user[len] ? user + len + 1 : "";
-	size_t n = strlen(group);
-	uint32_t uid, gid;
-	bool numbers = is_number(user, len) && is_number(group, n) &&
-		       (!is_root(group, n) || t->class == KEEPER_CLASS_ROOT);
-
-	if (template_set_string(&t->user, user, err) < 0)
-		return -1;
-	if (!numbers)
-		t->user[len] = '\0';
-	if (template_parse_user(t->user, &uid, &gid, err) < 0)
-		return err_ctx(err, "image configuration: User \"%.60s\"", user);
-	return 0;
-}
-
-static int apply_user(const char *user, struct template *t, struct oci_image *img, struct err *err)
-{
-	size_t len = strcspn(user, ":");
-
-	if (!t->user && check_user(user, err) < 0)
-		return -1;
-	img->wants_root = is_root(user, len);
-	return t->user || img->wants_root ? 0 : copy_user(user, len, t, err);
-}
-
 /* An image for another machine would start no program. */
 static int check_platform(const json_t *whole, struct err *err)
 {
@@ -363,49 +283,6 @@ static int take_diff_ids(const json_t *whole, struct oci_image *img, struct err 
 	return 0;
 }
 
-/* Tools write null for what is not set. */
-static int check_types(const json_t *config, struct err *err)
-{
-	static const struct {
-		const char *name, *what;
-		json_type type;
-	} fields[] = { { "User", "a string", JSON_STRING },
-		       { "WorkingDir", "a string", JSON_STRING },
-		       { "Env", "a list of strings", JSON_ARRAY } };
-	const json_t *v;
-	size_t n;
-
-	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-		bool fits = true;
-
-		v = json_object_get(config, fields[i].name);
-		if (v && !json_is_null(v))
-			fits = json_typeof(v) == fields[i].type;
-		for (n = 0; n < json_array_size(v); n++)
-			fits = fits && json_is_string(json_array_get(v, n));
-		if (!fits)
-			return err_set(err, ERR_INVALID, "image configuration: %s must be %s",
-				       fields[i].name, fields[i].what);
-	}
-	return 0;
-}
-
-static int apply_settings(const json_t *config, struct template *t, struct oci_image *img,
-			  struct err *err)
-{
-	const char *s;
-
-	if (check_types(config, err) < 0)
-		return -1;
-	s = json_string_value(json_object_get(config, "WorkingDir"));
-	if (s && s[0] == '/' && !t->workdir && template_set_string(&t->workdir, s, err) < 0)
-		return -1;
-	s = json_string_value(json_object_get(config, "User"));
-	if (apply_user(s ? s : "", t, img, err) < 0)
-		return -1;
-	return apply_env(config, t, err) < 0 ? err_ctx(err, "image configuration: Env") : 0;
-}
-
 static int apply_config(const struct oci_image_files *from, const struct part *p,
 			struct template *t, struct oci_image *img, struct err *err)
 {
@@ -413,7 +290,7 @@ static int apply_config(const struct oci_image_files *from, const struct part *p
 
 	if (!whole || check_platform(whole, err) < 0 || take_diff_ids(whole, img, err) < 0)
 		return -1;
-	return apply_settings(json_object_get(whole, "config"), t, img, err);
+	return oci_config_apply(json_object_get(whole, "config"), t, &img->wants_root, err);
 }
 
 /* ---- layers ---------------------------------------------------------------------------------- */
@@ -524,15 +401,35 @@ static int has_file(const struct oci_image_files *from, const char *path, struct
 	return 1;
 }
 
-/* A root file system may have a manifest.json of its own. */
-static bool is_docker_manifest(const struct oci_image_files *from)
+static bool mentions_layers(const struct oci_image_files *from, const struct part *p)
+{
+	auto_free char *text = NULL;
+	struct err ignored;
+	size_t len;
+
+	return read_part(from, p, &text, &len, &ignored) == 0 &&
+	       memmem(text, len, "\"Layers\"", strlen("\"Layers\""));
+}
+
+/* A root file system may have a manifest.json of its own. 1 or 0; -1: it is one, but damaged. */
+static int is_docker_manifest(const struct oci_image_files *from, struct err *err)
 {
 	struct part p = named_part("manifest.json");
-	struct err ignored;
-	auto_call(json_decref) json_t *all = load_json(from, &p, &ignored);
+	auto_call(json_decref) json_t *all = load_json(from, &p, err);
 	const json_t *image = json_array_get(all, 0);
 
+	if (!all)
+		return mentions_layers(from, &p) ? -1 : 0;
 	return json_object_get(image, "Config") && json_object_get(image, "Layers");
+}
+
+/* The messages name parts of the image, and a newline would end them. */
+static int fail_cleanly(struct err *err)
+{
+	for (char *s = err->msg; *s; s++)
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			*s = '?';
+	return -1;
 }
 
 int oci_image_find(const struct oci_image_files *from, enum oci_image_kind *ret, struct err *err)
@@ -540,13 +437,14 @@ int oci_image_find(const struct oci_image_files *from, enum oci_image_kind *ret,
 	int layout = has_file(from, "oci-layout", err);
 	int index = layout < 0 ? -1 : has_file(from, "index.json", err);
 	int old = index < 0 ? -1 : has_file(from, "repositories", err);
+	int docker = old < 0 ? -1 : (layout && index) ? 0 : is_docker_manifest(from, err);
 
-	if (old < 0)
-		return -1;
+	if (docker < 0)
+		return fail_cleanly(err);
 	*ret = OCI_IMAGE_NONE;
 	if (layout && index)
 		*ret = OCI_IMAGE_LAYOUT;
-	else if (is_docker_manifest(from))
+	else if (docker)
 		*ret = OCI_IMAGE_DOCKER;
 	else if (layout)
 		return err_set(err, ERR_INVALID,
@@ -573,7 +471,7 @@ int oci_image_open(const struct oci_image_files *from, enum oci_image_kind kind,
 	else
 		*ret = *img;
 	free(img);
-	return r;
+	return r < 0 ? fail_cleanly(err) : 0;
 }
 
 void oci_image_close(struct oci_image *img)
