@@ -426,6 +426,35 @@ def test_layers_cannot_escape_their_root(client, name, evil, below):
     remove(client, name)
 
 
+def test_hard_links_to_what_is_no_file_of_the_archive(client):
+    for target in ("etc", "dev/null", "proc/self/environ", "proc/1/root/etc/passwd"):
+        refused(client, docker_save([tar(("etc", None), ("h", entry(tarfile.LNKTYPE, target)))], {}), "layer 1", "hard link to", target)
+
+
+def test_owners_that_no_sandbox_has(client):
+    for uid, gid in ((100000, 5), (5, 65536), ((1 << 32) - 1, 5), (5, (1 << 32) - 1)):
+        for kind in (tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE):
+            refused(client, docker_save([tar(("f", entry(kind, "x", uid=uid, gid=gid)))], {}), "layer 1", f"f: owner {uid}:{gid}", "65535")
+
+
+@needs_busybox
+def test_files_of_proc_and_dev_are_skipped(client, name):
+    skipped = tar(("proc/1/mem", b"x"), ("proc/a/b/c", b"x"), ("dev/a/b", b"x"), ("dev/shm/x", b"x"), ("dev", link("etc")))
+    upload(client, name, docker_save([root(), skipped], {}))
+    assert sh(client, name, "ls -d /dev/null /dev/a /dev/shm/x 2> /dev/null") == "/dev/null\n"
+    remove(client, name)
+
+
+@needs_busybox
+@pytest.mark.parametrize("over", [(".wh.a", b""), ("a", b""), ("a/.wh..wh..opq", b"")], ids=["whiteout", "file", "opaque"])
+def test_a_deep_directory_of_a_lower_layer_is_removed(client, name, over):
+    """The overlay cannot rename it."""
+    deep = tar(("/".join("a" * 260), b""), ("/".join("a" * 110 + "b" * 20), b""))
+    upload(client, name, docker_save([root(), deep, tar(over)], {}))
+    assert sh(client, name, "find /a/a /a 2> /dev/null") == {".wh.a": "", "a": "/a\n", "a/.wh..wh..opq": "/a\n"}[over[0]]
+    remove(client, name)
+
+
 def sparse(size):
     """A GNU sparse file that claims to be large."""
     info = entry(tarfile.GNUTYPE_SPARSE)

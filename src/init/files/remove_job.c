@@ -33,7 +33,10 @@ static int move_to_top(int dir, const char *name, int top)
 struct removal {
 	int top;
 	unsigned level;
+	bool shallow; /* leaves what is below LEVELS */
 };
+
+static int remove_deepest(int dir, const char *name);
 
 static int remove_one(int dir, const char *name, void *arg)
 {
@@ -48,8 +51,13 @@ static int remove_one(int dir, const char *name, void *arg)
 		return 0;
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return -errno;
-	if (rm->level >= LEVELS)
-		return move_to_top(dir, name, rm->top);
+	if (rm->level >= LEVELS && rm->shallow)
+		return 0;
+	if (rm->level >= LEVELS) {
+		r = move_to_top(dir, name, rm->top);
+		/* An overlay does not rename directories of its lower layers. */
+		return r == -EXDEV ? remove_deepest(dir, name) : r;
+	}
 	rm->level++;
 	r = file_each_at(dir, name, remove_one, rm);
 	rm->level--;
@@ -59,6 +67,42 @@ static int remove_one(int dir, const char *name, void *arg)
 	    errno == ENOTDIR)
 		return 0;
 	return -errno;
+}
+
+/* Copies the name of a directory to `arg`. */
+static int stop_at_dir(int dir, const char *name, void *arg)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	snprintf(arg, NAME_MAX + 1, "%s", name);
+	return 1;
+}
+
+/* Goes down to a directory without others and removes it with up to LEVELS above it. Few of them
+ * are open at the same time; the next pass of remove_job_contents() continues. */
+static int remove_deepest(int dir, const char *name)
+{
+	auto_close int at = dir_walk_open(dir, name);
+	auto_close int mark = dir_walk_open(dir, name), from = dir_walk_open(dir, name);
+	char sub[NAME_MAX + 1];
+
+	for (unsigned n = 1; at >= 0 && file_each_in(at, stop_at_dir, sub) == 1; n++) {
+		int next = dir_walk_open(at, sub);
+
+		if (n % (LEVELS / 2) == 0) {
+			close_autop(&from);
+			from = steal_fd(&mark);
+			mark = steal_fd(&at);
+		}
+		close_autop(&at);
+		at = next;
+	}
+	if (at < 0 || from < 0)
+		return at == -ENOENT || at == -ENOTDIR ? 0 : at; /* replaced meanwhile */
+	moves++;
+	return file_each_in(from, remove_one, &(struct removal){ .top = from, .shallow = true });
 }
 
 static int stop_at_first(int dir, const char *name, void *arg)

@@ -126,7 +126,17 @@ static const char *last_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The directory of `path`. Creates missing directories, goes by descriptor and follows no link. */
+/* Whether something is mounted at or above the directory: it is no part of the files. */
+static bool is_mount(const struct unpack *u, int dir)
+{
+	struct stat root, st;
+
+	return u->o->rootfs && fstat(u->root, &root) == 0 && fstat(dir, &st) == 0 &&
+	       st.st_dev != root.st_dev;
+}
+
+/* The directory of `path`. Creates missing directories, goes by descriptor and follows no link.
+ * Stops where something is mounted. */
 static int open_parent(struct unpack *u, const char *path)
 {
 	auto_close int dir = openat(u->root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -150,6 +160,8 @@ static int open_parent(struct unpack *u, const char *path)
 		close(dir);
 		dir = next;
 		at += n + 1;
+		if (is_mount(u, dir))
+			break;
 	}
 	return steal_fd(&dir);
 }
@@ -193,11 +205,21 @@ static uint32_t mode_of(const struct unpack *u)
 	return u->e.mode & (u->o->owners ? 07777 : 0777);
 }
 
+/* An empty name is the file `dir` itself. */
 static int set_owner(const struct unpack *u, int dir, const char *name, struct err *err)
 {
-	if (!u->o->owners || fchownat(dir, name, u->e.uid, u->e.gid, AT_SYMLINK_NOFOLLOW) == 0)
+	if (!u->o->owners)
 		return 0;
-	return fail(err, errno, u->e.path);
+	/* The system call does not change the owner to this number. */
+	if (u->e.uid == UINT32_MAX || u->e.gid == UINT32_MAX)
+		errno = EINVAL;
+	else if (fchownat(dir, name, u->e.uid, u->e.gid, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) == 0)
+		return 0;
+	if (errno != EINVAL)
+		return fail(err, errno, u->e.path);
+	return err_set(err, ERR_INVALID,
+		       "%.140s: owner %u:%u is out of range; the maximum is 65535", u->e.path,
+		       u->e.uid, u->e.gid);
 }
 
 static void set_mtime(const struct unpack *u, int dir, const char *name)
@@ -260,8 +282,8 @@ static int put_file(struct unpack *u, int dir, const char *name, struct err *err
 	if (copy_content(u, fd, err) < 0)
 		return -1;
 	set_xattrs(u, fd);
-	if (u->o->owners && fchown(fd, u->e.uid, u->e.gid) < 0)
-		return fail(err, errno, u->e.path);
+	if (set_owner(u, fd, "", err) < 0)
+		return -1;
 	/* After chown, which clears setuid bits. */
 	if (fchmod(fd, mode_of(u)) < 0 || futimens(fd, times) < 0)
 		return fail(err, errno, u->e.path);
@@ -339,6 +361,10 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 	if (errno == ENOENT)
 		return err_set(err, ERR_INVALID, "%.100s: hard link to missing file %.100s",
 			       u->e.path, u->e.link);
+	if (errno == EPERM || errno == EXDEV)
+		return err_set(err, ERR_INVALID,
+			       "%.90s: hard link to %.90s, which is not a file of the archive",
+			       u->e.path, u->e.link);
 	return fail(err, errno, u->e.link);
 }
 
@@ -363,7 +389,7 @@ static bool is_mounted_over(const struct unpack *u, int dir, const char *name)
 
 	if (!u->o->rootfs || fstat(u->root, &root) < 0)
 		return false;
-	if (fstat(dir, &st) == 0 && st.st_dev != root.st_dev)
+	if (is_mount(u, dir))
 		return true;
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
 	       st.st_dev != root.st_dev;

@@ -307,7 +307,8 @@ static int check_filter(struct transfer *f, struct err *err)
 	if (guest_exec_collect(f->filter, &o, err) < 0)
 		return -1;
 	o.err[strcspn(o.err, "\n")] = '\0';
-	err_set(err, ERR_INVALID, "decompress: %.200s", o.err[0] ? o.err : "failed");
+	err_set(err, ERR_INVALID, "decompress: %.200s",
+		o.err[0] ? o.err : "the archive is damaged or incomplete");
 	guest_exec_output_fini(&o);
 	return -1;
 }
