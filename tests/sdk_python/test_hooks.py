@@ -312,7 +312,7 @@ def test_https(secure, kind, proxied):
         box = way.do((lodge.Sandbox if kind == "sync" else lodge.AsyncSandbox).create(client=way.client))
         assert way.do(box.run("head -c 300000 /dev/zero", on_stdout=len, text=False)).stdout == b"\0" * 300000
         pty = way.do(box.pty("echo over tls"))
-        assert way.do(pty.wait(60)) == 0
+        assert way.do(pty.wait(60)).ok
         way.do(pty.close())
         way.do(box.close())
         assert bool(proxy.asked) is proxied and all(a.startswith(f"CONNECT 127.0.0.1:{port} ") for a in proxy.asked)

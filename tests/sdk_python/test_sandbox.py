@@ -323,12 +323,27 @@ def test_a_terminal(way, do, box):
         do(pty.read(0.1))
     do(pty.resize(5, 6))
     do(pty.write("ada\n"))
-    assert do(pty.wait(60)) == 7 and do(pty.read()) == b""
+    result, unread = do(pty.wait(60)), b""
+    assert result.exit_code == 7 and result.command_id == pty.id and "got:ada" in result.stdout
+    while piece := do(pty.read(60)):
+        unread += piece
+    assert b"got:ada" in unread and b"11 33" not in unread
     assert b"got:ada" in do(box.command(pty.id).wait(text=False)).stdout
     do(pty.close())
     pty = do(box.pty())
     do(pty.kill())
-    assert do(pty.wait(60)) is None
+    assert do(pty.wait(60)).signal == 9
+    leave(way, pty)
+
+
+def test_wait_of_a_terminal_keeps_the_last_of_much_output(way, do, box):
+    pty = do(box.pty("stty -opost; head -c 12000000 /dev/zero | tr '\\0' a; echo; echo last; exit 3"))
+    result, unread = do(pty.wait(300)), []
+    assert result.exit_code == 3 and result.truncated
+    while piece := do(pty.read(60)):
+        unread.append(piece)
+    shown = b"".join(unread)
+    assert 7 << 20 < len(shown) <= 8 << 20 and shown.endswith(b"a\nlast\n")
     leave(way, pty)
 
 

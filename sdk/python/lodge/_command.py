@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import codecs
+import collections
 import time
-from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Literal, Optional, Pattern, Tuple, Union, overload
+from typing import (Any, Callable, Deque, Dict, Generator, Iterable, Iterator, List, Literal, Optional, Pattern, Tuple, Union,
+                    overload)
 
 from . import _calls as c
 from ._http import Call, Request, query, quote, timeout_of
@@ -19,7 +21,7 @@ Callback = Callable[[Any], object]
 STREAMS = ("stdout", "stderr")
 INPUT_MAX = 64 << 10  # more is written to the running command, as the request has a limit
 WRITE_SIZE = 1 << 20
-KEPT = 8 << 20  # of each stream in the result of a command with callbacks, as in a response
+KEPT = 8 << 20  # of each stream in the result of a command with callbacks, as in a response; of a terminal, unread
 POLL = 20.0
 
 
@@ -311,6 +313,32 @@ class CommandApi(Part):
         return self._do(find_line(self._job, self._at, pattern, timeout))
 
 
+def left_until(until: Optional[float]) -> Optional[float]:
+    """Seconds of a time limit that are left; never 0, which means no limit."""
+    return None if until is None else max(0.001, until - time.monotonic())
+
+
+class Unread:
+    """What a terminal showed while its end was waited for; the oldest is dropped beyond a bound."""
+
+    def __init__(self) -> None:
+        self._pieces: Deque[bytes] = collections.deque()
+        self._size = 0
+
+    def add(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._size += len(piece)
+        while self._size > KEPT:
+            self.take()
+
+    def take(self) -> bytes:
+        if not self._pieces:
+            return b""
+        piece = self._pieces.popleft()
+        self._size -= len(piece)
+        return piece
+
+
 @named_options
 class PtyApi(Part):
     """A terminal in a Sandbox: what it shows comes as bytes, and what is written is typed.
@@ -327,6 +355,7 @@ class PtyApi(Part):
     def __init__(self, driver: Any, session: Any, terminal: Any) -> None:
         super().__init__(driver)
         self._session, self._terminal = session, terminal
+        self._unread = Unread()
 
     @property
     def id(self) -> str:
@@ -337,7 +366,9 @@ class PtyApi(Part):
         """Wait for what it shows next; b"" at its end.
 
         timeout: seconds, after which a TimeoutError is raised; 0 or None: no limit."""
-        return self._terminal.read(timeout)
+        def op() -> Generator[Any, Any, bytes]:
+            return self._unread.take() or (yield self._terminal.read(timeout))
+        return self._do(op())
 
     def write(self, data: Union[str, bytes]) -> None:
         """Type text or bytes."""
@@ -353,18 +384,20 @@ class PtyApi(Part):
             yield self._session.command(self.id).kill()
         return self._do(op())
 
-    def wait(self, timeout: Optional[float] = None) -> Optional[int]:
-        """Wait until its program ends, and return the exit code; None: a signal ended it. What it shows is discarded."""
-        def op() -> Generator[Any, Any, Optional[int]]:
+    def wait(self, timeout: Optional[float] = None) -> Result[str]:
+        """Wait until its program ends, and return the result, with what it showed as `stdout`.
+
+        What was not read before stays for read(): the last 8 MiB of it. timeout: seconds, after which a TimeoutError
+        leaves it running; 0 or None: no limit."""
+        def op() -> Generator[Any, Any, Result[str]]:
             limit = timeout_of("timeout", timeout)
             until = None if limit is None else time.monotonic() + limit
             while True:
-                left = None if until is None else max(0.001, until - time.monotonic())
-                if not (yield self._terminal.read(left)):
+                piece = yield self._terminal.read(left_until(until))
+                if not piece:
                     break
-            if self._terminal.exit is not None:
-                return self._terminal.exit["exit_code"]
-            return (yield self._session.command(self.id).wait(timeout)).exit_code
+                self._unread.add(piece)
+            return result_of((yield self._session.command(self.id).wait(left_until(until))), True)
         return self._do(op())
 
     def close(self) -> None:

@@ -425,8 +425,12 @@ class AsyncPty:
         """Change its size."""
     async def kill(self) -> None:
         """Kill its program with everything it started."""
-    async def wait(self, timeout: Optional[float]=None) -> Optional[int]:
-        """Wait until its program ends, and return the exit code; None: a signal ended it. What it shows is discarded."""
+    async def wait(self, timeout: Optional[float]=None) -> Result[str]:
+        """Wait until its program ends, and return the result, with what it showed as `stdout`.
+
+        What was not read before stays for read(): the last 8 MiB of it. timeout: seconds, after which a TimeoutError
+        leaves it running; 0 or None: no limit.
+        """
     async def close(self) -> None:
         """Close the connection; its program keeps running."""
 

@@ -471,8 +471,12 @@ class Pty:
         """Change its size."""
     def kill(self) -> None:
         """Kill its program with everything it started."""
-    def wait(self, timeout: Optional[float]=None) -> Optional[int]:
-        """Wait until its program ends, and return the exit code; None: a signal ended it. What it shows is discarded."""
+    def wait(self, timeout: Optional[float]=None) -> Result[str]:
+        """Wait until its program ends, and return the result, with what it showed as `stdout`.
+
+        What was not read before stays for read(): the last 8 MiB of it. timeout: seconds, after which a TimeoutError
+        leaves it running; 0 or None: no limit.
+        """
     def close(self) -> None:
         """Close the connection; its program keeps running."""
 

@@ -6,6 +6,9 @@ import { checkOptions, type RequestOptions } from "./options.js";
 import type { SessionClient } from "./session.js";
 import type { Tty } from "./tty.js";
 
+/** How much of what nobody has read is kept, in characters. */
+const UNREAD_MAX = 8 << 20;
+
 /** Options of {@link Sandbox.pty}. */
 export interface PtyOptions extends RequestOptions {
   /** The number of rows, 24 by default. */
@@ -42,6 +45,9 @@ export class Pty implements AsyncIterable<string> {
   readonly #command: Command;
   readonly #output: AsyncIterator<string, void, undefined>;
   #next: Promise<IteratorResult<string, void>> | undefined;
+  /** What came while the end was waited for, for the next reads. */
+  readonly #unread: string[] = [];
+  #unreadSize = 0;
 
   /** @internal */
   constructor(session: SessionClient, tty: Tty) {
@@ -64,15 +70,41 @@ export class Pty implements AsyncIterable<string> {
   /** Returns what the terminal shows next, or undefined at its end; a {@link TimeoutError} loses no output. */
   async read(options: { timeoutMs?: number | undefined } = {}): Promise<string | undefined> {
     checkOptions("read", options, ["timeoutMs"]);
-    this.#next ??= this.#output.next();
     const own = new Patience(undefined, checkMs("timeoutMs", options.timeoutMs) ?? 0, `read of terminal ${this.id}`);
     try {
       const late = new Promise<never>((_, reject) => listen(own.signal, () => reject(own.signal.reason)));
-      const next = await Promise.race([this.#next, late]);
-      return next.done ? undefined : next.value;
+      for (;;) {
+        const kept = this.#unread.shift();
+        if (kept !== undefined) {
+          this.#unreadSize -= kept.length;
+          return kept;
+        }
+        const text = await this.#receive(late);
+        if (text !== false) return text;
+      }
     } finally {
-      if (!own.signal.aborted) this.#next = undefined; // what comes later is for the next call
       own.end();
+    }
+  }
+
+  /** The next text of the connection, or undefined at its end; false: another call took it. */
+  async #receive(giveUp: Promise<never>): Promise<string | undefined | false> {
+    const mine = (this.#next ??= this.#output.next());
+    const next = await Promise.race([mine, giveUp]); // what comes later is for the next call
+    if (this.#next !== mine) return false;
+    if (next.done) return undefined; // stays for all later calls
+    this.#next = undefined;
+    return next.value;
+  }
+
+  /** Keeps what comes, because a command waits while its output is not taken. */
+  async #collect(giveUp: Promise<never>): Promise<void> {
+    for (;;) {
+      const text = await this.#receive(giveUp);
+      if (text === undefined) return;
+      if (text === false) continue;
+      this.#unread.push(text);
+      for (this.#unreadSize += text.length; this.#unreadSize > UNREAD_MAX; ) this.#unreadSize -= this.#unread.shift()!.length;
     }
   }
 
@@ -96,9 +128,21 @@ export class Pty implements AsyncIterable<string> {
     await this.#command.kill(signal, options);
   }
 
-  /** Waits for the end of the command and returns its result, with what the terminal showed as `stdout`. */
+  /**
+   * Waits for the end of the command and returns its result, with what the terminal showed as `stdout`.
+   *
+   * What was not read before stays for {@link Pty.read}: the last 8 Mi characters of it.
+   */
   async wait(options: WaitOptions = {}): Promise<Result> {
-    return this.#command.wait(options);
+    let stop!: () => void;
+    const giveUp = new Promise<never>((_, reject) => (stop = reject));
+    const collected = this.#collect(giveUp).catch(() => {}); // a broken connection is for read() to report
+    try {
+      return await this.#command.wait(options);
+    } finally {
+      stop();
+      await collected;
+    }
   }
 
   /** Closes the connection; the command of the terminal goes on. */

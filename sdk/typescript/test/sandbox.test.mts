@@ -293,6 +293,30 @@ test("a terminal shows, takes input and a size", async () => {
   await shell.close();
 });
 
+test("wait of a terminal keeps what was not read", async () => {
+  await using box = await Sandbox.create(SMALL);
+  await using terminal = await box.pty("echo first; read a; echo got:$a; exit 5");
+  let shown = "";
+  while (!shown.includes("first")) shown += await terminal.read();
+  await terminal.write("ada\n");
+  const result = await terminal.wait({ timeoutMs: 60_000 });
+  assert.deepEqual([result.exitCode, result.commandId], [5, terminal.id]);
+  let unread = "";
+  for await (const text of terminal) unread += text;
+  assert.match(unread, /got:ada/);
+  assert.doesNotMatch(unread, /first/);
+  await using much = await box.pty("stty -opost; head -c 12000000 /dev/zero | tr '\\0' a; echo; echo last; exit 3");
+  assert.equal((await much.wait({ timeoutMs: 300_000 })).exitCode, 3);
+  let rest = "";
+  for await (const text of much) rest += text;
+  assert.ok(rest.length > 7 << 20 && rest.length <= 9 << 20, `${rest.length}`); // the last of it was still on its way
+  assert.ok(rest.endsWith("a\nlast\n"));
+  const asleep = await box.pty("sleep 600");
+  await refused(TimeoutError, asleep.wait({ timeoutMs: 100 }));
+  await asleep.kill();
+  await asleep.close();
+});
+
 // ---- files -----------------------------------------------------------------------------------------
 
 test("files are written with their directories, listed, moved and removed", async () => {
