@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sandbox and what belongs to it: every test runs with the blocking and the asynchronous class."""
 import io
+import json
 import os
 import re
 import uuid
@@ -8,8 +9,10 @@ import warnings
 
 import pytest
 from client import KEY, wait_for
+from conftest import ROOT
 
 import lodge
+from lodge import _words
 
 
 @pytest.fixture
@@ -138,8 +141,19 @@ def test_wrong_options_are_named(way, do, kind, box):
         kind.create(env_vars={})
     with pytest.raises(TypeError, match="run.*'time_out'.*'timeout'"):
         box.run("true", time_out=3)
-    with pytest.raises(TypeError, match=r"use \w*Sandbox.create\(\)"):
-        kind()
+    with pytest.raises(TypeError, match="create.*'limits'; did you mean 'memory', 'cpus', 'disk' or 'processes'\\?"):
+        kind.create(limits={"memory_bytes": 1})
+    with pytest.raises(TypeError, match=r"create.*'key'; did you mean 'name'\?"):
+        kind.create(key="x")
+    with pytest.raises(TypeError, match=r"create.*'timeout'; did you mean 'lifetime'\?"):
+        kind.create(timeout=60)
+    with pytest.raises(TypeError, match=r"run.*'timeout_ms'; did you mean 'timeout', in seconds\?"):
+        box.run("true", timeout_ms=3)
+    with pytest.raises(TypeError, match=r"read\(\): unknown option 'format'"):
+        box.files.read("a", format="text")
+    for args, options in ((), {}), (("base",), {}), ((), {"template": "base"}):
+        with pytest.raises(TypeError, match=r"use \w*Sandbox.create\(\)"):
+            kind(*args, **options)
     for bad in ("512Q", "", "lots", 1.5, True, "-1M"):
         with pytest.raises(lodge.InvalidError, match="^memory: .* is not a size"):
             do(kind.create(memory=bad, client=way.client))
@@ -345,6 +359,30 @@ def test_wait_of_a_terminal_keeps_the_last_of_much_output(way, do, box):
     shown = b"".join(unread)
     assert 7 << 20 < len(shown) <= 8 << 20 and shown.endswith(b"a\nlast\n")
     leave(way, pty)
+
+
+def test_words_of_other_services_work_or_name_the_right_call(way, do, kind, service):
+    with open(os.path.join(ROOT, "spec/sdk.json"), encoding="utf-8") as f:
+        spec = json.load(f)
+    box = do(kind.create(client=way.client))
+    owners = {"Sandbox class": kind, "Sandbox": box, "Sandbox.commands": box.commands, "Sandbox.pty": box.pty, "Files": box.files,
+              "Command": box.command("ex_1")}
+    assert owners.keys() == spec["words"].keys()
+    for where, words in spec["words"].items():
+        for word, use in words.items():
+            if use.startswith("="):
+                assert getattr(owners[where], word) == getattr(owners[where], use[1:])
+                continue
+            with pytest.raises(AttributeError, match=f"has no attribute '{word}'; use {re.escape(use)}$"):
+                getattr(owners[where], word)
+        with pytest.raises(AttributeError, match="has no attribute 'zzz'$"):
+            owners[where].zzz
+    assert box.commands.__doc__ and do(box.commands()) == []
+    again = do(kind.connect(box.id, client=way.client))
+    assert again.sandbox_id == box.id
+    do(again.kill())
+    assert not is_there(way, do, box.id)
+    assert _words.OPTIONS == spec["options"]
 
 
 def test_snapshots_and_forks(way, do, box):

@@ -13,6 +13,7 @@ from . import _calls as c
 from ._http import Call, Request, query, quote, timeout_of
 from ._options import named_options
 from ._part import Part
+from ._words import find
 from .errors import CommandError, Error, OutputGoneError, StateLostWarning, TimeoutError
 from .types import Event, ExecResult, Output, Result
 
@@ -257,6 +258,9 @@ class CommandApi(Part):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}>"
+
+    def __getattr__(self, name: str) -> Any:
+        return find(self, "Command", type(self).__name__, name)
 
     @overload
     def wait(self, timeout: Optional[float] = None, *, text: Literal[True] = True) -> Result[str]: ...

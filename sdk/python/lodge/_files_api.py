@@ -8,8 +8,10 @@ from typing import IO, TYPE_CHECKING, Any, Generator, Iterator, Mapping, Optiona
 from . import _calls as c
 from . import _tree
 from ._http import Call, Name, Request, query, quote_path
+from ._options import named_options
 from ._part import Part
 from ._streams import ServerEvents
+from ._words import find
 from .errors import InvalidError, NotFoundError
 from .types import Record
 
@@ -20,6 +22,7 @@ Source = Union[bytes, str, "os.PathLike[str]", IO[bytes]]
 Content = Union[bytes, str, IO[bytes]]
 
 
+@named_options
 class FilesApi(Part):
     """The files of a sandbox or session.
 
@@ -36,6 +39,9 @@ class FilesApi(Part):
     def __init__(self, driver: Any, session: str) -> None:
         super().__init__(driver)
         self._base = c.session_base(session)
+
+    def __getattr__(self, name: str) -> Any:
+        return find(self, "Files", type(self).__name__, name)
 
     def _at(self, path: Name, **pairs: Any) -> str:
         return f"{self._base}/files/{quote_path(path)}{query(pairs)}"

@@ -7,6 +7,7 @@ import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 from ._calls import ms
+from ._words import OPTIONS
 from .errors import InvalidError
 
 Size = Union[int, str]
@@ -48,17 +49,16 @@ def names_of(fields: Sequence[str]) -> List[str]:
     return list(dict.fromkeys(NAMES.get(name, name) for name in fields))
 
 
-# what users of other services type first
-OTHER_WORDS = {"apiurl": "url", "serverurl": "url", "baseurl": "url", "domain": "url", "key": "name", "sessionid": "name",
-               "cpu": "cpus", "cpucount": "cpus", "envs": "env", "envvars": "env", "environment": "env", "mem": "memory",
-               "memorymb": "memory", "pids": "processes", "stdin": "input", "templateid": "template", "workdir": "cwd",
-               "command": "cmd", "timeoutms": "timeout"}
+SECONDS = ("timeout", "idle_timeout", "lifetime")
 
 
 def unknown_option(method: str, name: str, known: Sequence[str]) -> TypeError:
-    other = OTHER_WORDS.get(name.replace("_", "").lower())
-    near: List[str] = [other] if other and other in known else difflib.get_close_matches(name, known, 1, 0.5)
-    hint = f"did you mean {near[0]!r}?" if near else "it takes " + ", ".join(known)
+    plain = name.replace("_", "").lower()
+    near = [n for n in OPTIONS.get(plain, ()) if n in known] or difflib.get_close_matches(name, known, 1, 0.5)
+    hint = "it takes " + ", ".join(known)
+    if near:
+        unit = ", in seconds" if plain.endswith("ms") and near[0] in SECONDS else ""
+        hint = f"did you mean {' or '.join(filter(None, (', '.join(map(repr, near[:-1])), repr(near[-1]))))}{unit}?"
     return TypeError(f"{method}(): unknown option {name!r}; {hint}")
 
 

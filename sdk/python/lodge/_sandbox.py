@@ -14,6 +14,7 @@ from . import _command
 from ._http import Name
 from ._options import UNSET, Size, limits_of, named_options, names_of, session_of
 from ._part import Part
+from ._words import OtherWords, find, other_words
 from .errors import ConflictError, Error, GoneError, IgnoredWarning, InvalidError, NotFoundError, StateLostWarning
 from .types import Record, Result
 
@@ -88,8 +89,9 @@ class SnapshotApi(Part):
         return self._box._client.delete_snapshot(self.id)
 
 
+@other_words
 @named_options
-class SandboxApi(Part):
+class SandboxApi(Part, metaclass=OtherWords):
     """An isolated Linux machine that runs commands and keeps its files.
 
     `with` deletes at its end a sandbox that create() or fork() made without a name; those with a name are kept.
@@ -104,8 +106,8 @@ class SandboxApi(Part):
     _pty_type: Any
 
     def __init__(self, client: Any = None, session: Any = None, *, created: bool = False, temporary: bool = False,
-                 owns_client: bool = False) -> None:
-        if client is None or session is None:
+                 owns_client: bool = False, **other: Any) -> None:
+        if client is None or session is None or other:
             name = type(self).__name__
             raise TypeError(f"use {name}.create(), {name}.get_or_create() or {name}.get()")
         super().__init__(client._driver)
@@ -118,6 +120,9 @@ class SandboxApi(Part):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}" + (f" name={self.name!r}>" if self.name is not None else ">")
+
+    def __getattr__(self, name: str) -> Any:
+        return find(self, "Sandbox", type(self).__name__, name)
 
     @classmethod
     def create(cls, *, name: Optional[str] = None, user: Optional[str] = None, template: Optional[str] = None,

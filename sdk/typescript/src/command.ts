@@ -6,6 +6,7 @@ import { Patience, checkMs } from "./http.js";
 import { REQUEST, callOf, checkOptions, given, type RequestOptions } from "./options.js";
 import type { SessionClient } from "./session.js";
 import type { ExecRequest, ExecResult } from "./types.js";
+import { addWords } from "./words.js";
 
 /** Options of {@link Sandbox.run}. */
 export interface RunOptions extends RequestOptions {
@@ -326,6 +327,10 @@ export class Command {
   /** The id of the command, for {@link Sandbox.command}. */
   readonly id: string;
   readonly #execution: Execution;
+
+  static {
+    addWords(Command.prototype, "Command", "Command");
+  }
 
   /** @internal */
   constructor(execution: Execution) {

@@ -5,6 +5,7 @@ import { checkMs, type CallOptions } from "./http.js";
 import { LodgeClient } from "./lodge.js";
 import { findPlace } from "./place.js";
 import type { EnterRequest, LimitsWanted } from "./types.js";
+import { OPTIONS } from "./words.js";
 
 /** Options that every call of a {@link Sandbox} takes. */
 export interface RequestOptions {
@@ -88,27 +89,6 @@ const WAIT_MS = 30_000;
 
 // ---- names -----------------------------------------------------------------------------------------
 
-/** What users of other services type first. */
-const OTHER_WORDS: Record<string, string> = {
-  apiurl: "url",
-  baseurl: "url",
-  domain: "url",
-  cpu: "cpus",
-  cpucount: "cpus",
-  cwd: "workdir",
-  envs: "env",
-  envvars: "env",
-  environment: "env",
-  key: "name",
-  sessionid: "name",
-  memorymb: "memory",
-  mem: "memory",
-  pids: "processes",
-  stdin: "input",
-  templateid: "template",
-  timeout: "timeoutMs",
-};
-
 /** How many letters differ. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
@@ -121,16 +101,17 @@ function distance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-function nearest(word: string, known: readonly string[]): string | undefined {
+/** The options that are meant, by another name or a misspelled one. */
+function nearest(word: string, known: readonly string[]): string[] {
   const plain = (text: string) => text.toLowerCase().replace(/[^a-z]/g, "");
   const asked = plain(word);
-  const other = OTHER_WORDS[asked];
-  if (other && known.includes(other)) return other;
+  const others = OPTIONS.get(asked)?.filter((name) => known.includes(name)) ?? [];
+  if (others.length) return others;
   // the word that it begins or ends with is nearer than one of the same length
   const cost = (name: string) =>
     plain(name).includes(asked) || asked.includes(plain(name)) ? 1 : distance(asked, plain(name));
   const [best] = [...known].sort((a, b) => cost(a) - cost(b));
-  return best !== undefined && cost(best) <= Math.max(2, asked.length / 3) ? best : undefined;
+  return best !== undefined && cost(best) <= Math.max(2, asked.length / 3) ? [best] : [];
 }
 
 /** Throws a TypeError that names the nearest option if there is one that the call does not have. */
@@ -138,9 +119,11 @@ export function checkOptions(call: string, options: object, ...groups: (readonly
   const known = groups.flat();
   for (const name of Object.keys(options)) {
     if (known.includes(name)) continue;
-    const near = nearest(name, known);
+    const near = nearest(name, known).map((option) => `"${option}"`);
+    const unit = near.length === 1 && near[0]!.endsWith('Ms"') && !/ms$/i.test(name) ? ", in milliseconds" : "";
+    const names = [near.slice(0, -1).join(", "), near.at(-1)].filter(Boolean).join(" or ");
     throw new TypeError(
-      `${call}: unknown option "${name}"; ${near ? `did you mean "${near}"?` : `the options are ${known.join(", ")}`}`,
+      `${call}: unknown option "${name}"; ${names ? `did you mean ${names}${unit}?` : `the options are ${known.join(", ")}`}`,
     );
   }
 }

@@ -38,6 +38,7 @@ import type { EnteredSession, SessionClient } from "./session.js";
 import { Snapshot, forkOf, type ForkManyOptions, type ForkOptions } from "./snapshot.js";
 import { statsOf, type SandboxStats } from "./stats.js";
 import type { EnterRequest, Session, SessionState } from "./types.js";
+import { addWords } from "./words.js";
 
 /** Options of {@link Sandbox.get}. */
 export interface GetOptions extends ConnectionOptions, RequestOptions {}
@@ -108,8 +109,16 @@ export class Sandbox {
   readonly #temporary: boolean;
   #record: Session;
 
+  static {
+    addWords(Sandbox, "Sandbox class", "Sandbox");
+    addWords(Sandbox.prototype, "Sandbox", "Sandbox");
+    addWords(Sandbox.prototype.commands, "Sandbox.commands", "Sandbox.commands()");
+    addWords(Sandbox.prototype.pty, "Sandbox.pty", "Sandbox.pty()");
+  }
+
   /** @internal */
   constructor(client: LodgeClient, record: Session, origin: Origin) {
+    if (!record) throw new TypeError("use Sandbox.create(), Sandbox.getOrCreate() or Sandbox.get()");
     this.#client = client;
     this.#record = record;
     this.#session = client.session(record.id);

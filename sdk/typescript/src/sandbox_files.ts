@@ -8,6 +8,7 @@ import type { Bytes } from "./http.js";
 import { REQUEST, callOf, checkOptions, given, type RequestOptions } from "./options.js";
 import { clearLocal, packDirectory, unpackDirectory } from "./tar.js";
 import type { Change, Entry } from "./types.js";
+import { addWords } from "./words.js";
 
 /** A file, directory or link in a sandbox. */
 export interface FileInfo {
@@ -95,6 +96,10 @@ function infoOf(entry: Entry): FileInfo {
  */
 export class Files {
   readonly #files: FilesClient;
+
+  static {
+    addWords(Files.prototype, "Files", "Files");
+  }
 
   /** @internal */
   constructor(files: FilesClient) {

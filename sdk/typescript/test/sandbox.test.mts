@@ -121,10 +121,52 @@ test("an option that does not exist is refused with the nearest name", async () 
   assert.match((await wrong({ envs: {} })).message, /"env"/);
   assert.match((await wrong({ key: "x" })).message, /"name"/);
   assert.match((await wrong({ zzz: 1 })).message, /the options are name, memory, /);
+  assert.match((await wrong({ limits: {} })).message, /did you mean "memory", "cpus", "disk" or "processes"\?/);
+  assert.match((await wrong({ timeout: 60 })).message, /did you mean "lifetimeMs", in milliseconds\?/);
+  assert.match((await wrong({ timeoutMs: 60 })).message, /did you mean "lifetimeMs"\?/);
   await using box = await Sandbox.create(SMALL);
   assert.match((await refused(TypeError, box.run("true", { timeout: 5 } as never))).message, /did you mean "timeoutMs"/);
   for (const memory of ["lots", "-1M", "", -5, 1.5, "1 X"])
     assert.match((await refused(InvalidError, Sandbox.create({ ...HERE, memory }))).message, /^memory .*: must be a number/);
+});
+
+test("words of other services work, or name the right call", async () => {
+  const spec = JSON.parse(fs.readFileSync(new URL("../../../../spec/sdk.json", import.meta.url), "utf8")) as {
+    words: Record<string, Record<string, string>>;
+    options: Record<string, string[]>;
+  };
+  const camel = (text: string) => text.replace(/(?<=[a-z])_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  await using box = await Sandbox.create(SMALL);
+  const owners: Record<string, object> = {
+    "Sandbox class": Sandbox,
+    Sandbox: box,
+    "Sandbox.commands": box.commands,
+    "Sandbox.pty": box.pty,
+    Files: box.files,
+    Command: box.command("ex_1"),
+  };
+  assert.deepEqual(Object.keys(owners).sort(), Object.keys(spec.words).sort());
+  for (const [where, words] of Object.entries(spec.words))
+    for (const [word, use] of Object.entries(words)) {
+      const owner = owners[where] as Record<string, unknown>;
+      if (use.startsWith("=")) assert.equal(owner[camel(word)], owner[use.slice(1)], word);
+      else assert.throws(() => owner[camel(word)], { name: "TypeError", message: new RegExp(`"${camel(word)}"; use `) });
+      if (!use.startsWith("=")) assert.throws(() => owner[camel(word)], (e: Error) => e.message.endsWith("; use " + camel(use)));
+    }
+  const known = ["url", "name", "cpus", "env", "memory", "disk", "processes", "template", "lifetime", "idle_timeout"];
+  const inMs = ["lifetime", "idle_timeout"];
+  for (const [word, options] of Object.entries(spec.options))
+    if (options.some((option) => known.includes(option)) && !["url", "name"].includes(word))
+      await assert.rejects(Sandbox.create({ [word]: 1 } as never), (error: Error) =>
+        options.filter((o) => known.includes(o)).every((o) => error.message.includes(`"${camel(o)}${inMs.includes(o) ? "Ms" : ""}"`)),
+      );
+  const e2b = Sandbox as unknown as { connect(id: string, options: object): Promise<{ sandboxId: string; kill(): Promise<void> }> };
+  const again = await e2b.connect(box.id, HERE);
+  assert.equal(again.sandboxId, box.id);
+  await again.kill();
+  await refused(GoneError, Sandbox.get(box.id, HERE));
+  assert.throws(() => new (Sandbox as unknown as new () => Sandbox)(), /use Sandbox.create\(\)/);
+  assert.deepEqual(Object.keys(box).sort(), ["created", "files"]);
 });
 
 test("what an existing sandbox has otherwise is said in the words of the options", async () => {
