@@ -57,7 +57,7 @@ MAKE = ("    def __init__(self, server_url: Optional[str] = ..., api_key: Option
         "retry_for: Optional[float] = ..., reconnect_for: float = ..., tls: Optional[ssl.SSLContext] = ..., headers: Headers = ..., "
         "logger: Optional[logging.Logger] = ..., user_agent: Optional[str] = ..., traceparent: Traceparent = ..., "
         "retry: Union[RetryPolicy, bool, None] = ..., connect: Optional[Callable[[str, int, Optional[ssl.SSLContext]], {link}]] = ..., "
-        "proxy: Optional[str] = ...) -> None: ...")
+        "proxy: Optional[str] = ..., tracer: Any = ...) -> None: ...")
 
 
 class Plain(ast.NodeTransformer):

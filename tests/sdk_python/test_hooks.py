@@ -2,19 +2,24 @@
 """What callers put between a client and the network, and which requests are repeated: with both clients."""
 import asyncio
 import contextlib
+import contextvars
 import json
 import logging
 import os
+import re
 import socket
 import ssl
 import threading
+import types
 
 import pytest
 from client import KEY, certificate
+from conftest import ROOT
 from places import Service
 from ways import Way
 
 import lodge
+from lodge._trace import route_of
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
@@ -113,9 +118,79 @@ def test_wrong_hooks_are_refused():
     for name in ("Host", "authorization", "Content-Length", "a b", ""):
         with pytest.raises(lodge.InvalidError, match="^headers: "):
             lodge.Client("http://h", headers={name: "x"})
-    for wrong in ({"headers": {"A": "b\r\nc: d"}}, {"user_agent": "a\nb"}, {"traceparent": "00-1"}, {"retry": 3}):
-        with pytest.raises(lodge.InvalidError, match="^(headers|traceparent|retry): "):
+    for wrong in ({"headers": {"A": "b\r\nc: d"}}, {"user_agent": "a\nb"}, {"traceparent": "00-1"}, {"retry": 3},
+                  {"tracer": object()}, {"tracer": Spans(), "traceparent": TRACE}):
+        with pytest.raises(lodge.InvalidError, match="^(headers|traceparent|retry|tracer): "):
             lodge.AsyncClient("http://h", **wrong)
+
+
+class Spans:
+    """A tracer as that of OpenTelemetry, which keeps its spans."""
+
+    def __init__(self, trace_id=0xabc):
+        self.trace_id, self.made, self.current = trace_id, [], contextvars.ContextVar("span", default=None)
+
+    @contextlib.contextmanager
+    def start_as_current_span(self, name, attributes=None):
+        span = types.SimpleNamespace(name=name, attributes=dict(attributes), errors=[], ended=False, parent=self.current.get())
+        self.made.append(span)
+        number = len(self.made)
+        span.set_attribute = span.attributes.__setitem__
+        span.get_span_context = lambda: types.SimpleNamespace(trace_id=self.trace_id, span_id=number, trace_flags=1)
+        token = self.current.set(span)
+        try:
+            yield span
+        except Exception as e:
+            span.errors.append(e)
+            raise
+        finally:
+            self.current.reset(token)
+            span.ended = True
+
+
+@both
+def test_a_span_for_each_request(client, kind):
+    spans = Spans()
+    way, service = client(kind, OK, refused(503, "UNAVAILABLE"), OK, refused(404, "NOT_FOUND"),
+                          tracer=spans)
+    way.do(way.client.session("s").get())
+    way.do(way.client.session("s").get())
+    with pytest.raises(lodge.NotFoundError) as e:
+        way.do(way.client.session("s").files.stat("secret/name"))
+    first, second, third = spans.made
+    assert first.name == second.name == "GET /v1/sessions/{id}" and all(s.ended for s in spans.made)
+    assert first.attributes == {"http.request.method": "GET", "url.template": "/v1/sessions/{id}",
+                                "http.response.status_code": 200, "lodge.request_id": "r1"}
+    assert second.attributes["http.request.resend_count"] == 1 and not second.errors
+    assert third.attributes["url.template"] == "/v1/sessions/{id}/files/{path}" and third.errors == [e.value]
+    assert (third.attributes["error.type"], third.attributes["http.response.status_code"]) == ("NOT_FOUND", 404)
+    assert third.attributes["lodge.request_id"] == e.value.request_id
+    sent = [headers["traceparent"] for _, _, headers in service.asked]
+    assert sent == [f"00-{0xabc:032x}-{n:016x}-01" for n in (1, 2, 2, 3)]
+
+
+@both
+def test_a_span_that_is_not_recorded_sends_no_context(client, kind):
+    way, service = client(kind, OK, tracer=Spans(trace_id=0))
+    way.do(way.client.session("s").get())
+    assert "traceparent" not in service.asked[0][2]
+
+
+def test_a_span_of_a_broken_connection(tmp_path):
+    spans = Spans()
+    with lodge.Client(f"unix:{tmp_path}/none", retry_for=0, tracer=spans) as at, pytest.raises(lodge.TransportError) as e:
+        at.ready()
+    assert spans.made[0].errors == [e.value] and spans.made[0].attributes["error.type"] == "TRANSPORT"
+    assert "http.response.status_code" not in spans.made[0].attributes
+
+
+def test_routes_of_spans_are_those_of_the_api():
+    with open(os.path.join(ROOT, "spec/openapi.json"), encoding="utf-8") as f:
+        paths = [p for p in json.load(f)["paths"] if p.startswith(("/v1/", "/api/projects", "/api/teams"))]
+    for path in paths:
+        filled = re.sub(r"\{\w+\}", "x1", path) + ("/y%2Fz" if path.endswith("{path}") else "") + "?limit=1"
+        assert route_of(filled) == re.sub(r"\{(?!path)\w+\}", "{id}", path)
+    assert [route_of(p) for p in ("/", "/health", "/v1/sessions/s/files/")] == ["/", "/health", "/v1/sessions/{id}/files/{path}"]
 
 
 @both

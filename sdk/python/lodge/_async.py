@@ -13,6 +13,7 @@ from ._place import Place
 from ._proxy import Proxy, tunnel
 from ._retry import FIRST_CONTACT, RETRY_FOR, Retry
 from ._sync import IDLE_MAX, Op, at_index, context_of
+from ._trace import Span, span_of
 from .errors import Error, LateError, TransportError, of_answer
 
 Link = Tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -206,7 +207,7 @@ class AsyncTransport:
         return AsyncAnswer(self, link, exchange, self.limit(ask))
 
     def _head(self, ask: Request) -> bytes:
-        return ask.head(self.place.authority, self.key, self.place.prefix, self.hooks.headers())
+        return ask.head(self.place.authority, self.key, self.place.prefix, self.hooks.headers(ask.trace))
 
     async def once(self, ask: Request) -> AsyncAnswer:
         timeout = self.limit(ask)
@@ -265,10 +266,17 @@ class AsyncTransport:
         return AsyncAnswer(self, link, exchange, timeout)
 
     async def open(self, ask: Request, patience: Optional[float] = None) -> AsyncAnswer:
+        with span_of(self.hooks.tracer, ask) as span:
+            answer = await self._open(ask, patience, span)
+            span.answered(answer.status, answer.headers.get("x-request-id"))
+            return answer
+
+    async def _open(self, ask: Request, patience: Optional[float], span: Span) -> AsyncAnswer:
         retry = Retry(ask, self.patience if patience is None else patience, self.hooks.retry)
         while True:
             try:
                 began = time.monotonic()
+                span.sent()
                 answer = await self.once(ask)
                 self.hooks.answered(ask.method, ask.path, answer.status, answer.headers.get("x-request-id"),
                                     time.monotonic() - began)

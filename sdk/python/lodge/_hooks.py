@@ -7,6 +7,7 @@ import re
 from typing import Any, Callable, Dict, Mapping, Optional, Union
 
 from ._proxy import Proxy, parse
+from ._trace import check_tracer
 from ._version import VERSION, series
 from .errors import Error, InvalidError
 
@@ -51,7 +52,7 @@ class Hooks:
 
     def __init__(self, headers: Headers = None, logger: Optional[logging.Logger] = None, user_agent: Optional[str] = None,
                  traceparent: Traceparent = None, retry: Union[RetryPolicy, bool, None] = None,
-                 connect: Optional[Callable[..., Any]] = None, proxy: Optional[str] = None) -> None:
+                 connect: Optional[Callable[..., Any]] = None, proxy: Optional[str] = None, tracer: Any = None) -> None:
         self._headers: Headers = headers if callable(headers) else _checked(headers or {})
         self._agent = f"{user_agent + ' ' if user_agent else ''}lodge-python/{VERSION} python/{platform.python_version()}"
         _checked({"User-Agent": self._agent})
@@ -60,8 +61,11 @@ class Hooks:
         self.retry: Optional[RetryPolicy] = self._policy(retry)
         self.connect: Optional[Callable[..., Any]] = connect
         self.proxy: Optional[Proxy] = parse(proxy) if proxy is not None else None
+        self.tracer: Any = check_tracer(tracer)
         if connect and proxy:
             raise InvalidError("proxy: not together with connect")
+        if tracer is not None and traceparent is not None:
+            raise InvalidError("traceparent: not together with tracer, whose spans have their own")
         if not callable(headers) and not callable(traceparent):
             self.headers()
 
@@ -76,10 +80,10 @@ class Hooks:
             raise InvalidError(f"retry: must be a lodge.RetryPolicy or False, not {retry!r}")
         return retry
 
-    def headers(self) -> Dict[str, str]:
-        """Of the next request."""
+    def headers(self, trace: Optional[str] = None) -> Dict[str, str]:
+        """Of the next request; trace: the trace context of its span."""
         own: Mapping[str, str] = _checked(self._headers()) if callable(self._headers) else self._headers or {}
-        trace = self._traceparent() if callable(self._traceparent) else self._traceparent
+        trace = trace or (self._traceparent() if callable(self._traceparent) else self._traceparent)
         found: Dict[str, str] = {"User-Agent": self._agent}
         found.update(own)
         if trace:

@@ -80,6 +80,7 @@ class Request:
         self.source: Any = source
         self.length: Optional[int] = length
         self.also = also  # a status of 400 or more that is an answer here
+        self.trace: Optional[str] = None  # the trace context of its span
 
     @property
     def repeatable(self) -> bool:

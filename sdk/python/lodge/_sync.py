@@ -14,6 +14,7 @@ from ._http import LAST_CHUNK, PIECE, Call, Exchange, Reply, Request, chunk, joi
 from ._place import Place
 from ._proxy import tunnel
 from ._retry import FIRST_CONTACT, RETRY_FOR, Retry
+from ._trace import Span, span_of
 from .errors import Error, LateError, TransportError, of_answer
 
 IDLE_MAX = 8  # connections kept for the next request
@@ -201,7 +202,7 @@ class Transport:
         return sock
 
     def _head(self, ask: Request) -> bytes:
-        return ask.head(self.place.authority, self.key, self.place.prefix, self.hooks.headers())
+        return ask.head(self.place.authority, self.key, self.place.prefix, self.hooks.headers(ask.trace))
 
     def send(self, sock: socket.socket, pieces: Iterable[bytes]) -> None:
         try:
@@ -260,10 +261,17 @@ class Transport:
 
     def open(self, ask: Request, patience: Optional[float] = None) -> Answer:
         """An answer that is not a failure."""
+        with span_of(self.hooks.tracer, ask) as span:
+            answer = self._open(ask, patience, span)
+            span.answered(answer.status, answer.headers.get("x-request-id"))
+            return answer
+
+    def _open(self, ask: Request, patience: Optional[float], span: Span) -> Answer:
         retry = Retry(ask, self.patience if patience is None else patience, self.hooks.retry)
         while True:
             try:
                 began = time.monotonic()
+                span.sent()
                 answer = self.once(ask)
                 self.hooks.answered(ask.method, ask.path, answer.status, answer.headers.get("x-request-id"),
                                     time.monotonic() - began)

@@ -50,8 +50,9 @@ class AsyncClient(_api.ClientApi):
                  retry_for: Optional[float] = None, reconnect_for: float = 60.0, tls: Optional[ssl.SSLContext] = None,
                  headers: Headers = None, logger: Optional[logging.Logger] = None, user_agent: Optional[str] = None,
                  traceparent: Traceparent = None, retry: Union[RetryPolicy, bool, None] = None,
-                 connect: Optional[Callable[..., Any]] = None, proxy: Optional[str] = None) -> None:
-        hooks = Hooks(headers, logger, user_agent, traceparent, retry, connect, proxy)
+                 connect: Optional[Callable[..., Any]] = None, proxy: Optional[str] = None,
+                 tracer: Any = None) -> None:
+        hooks = Hooks(headers, logger, user_agent, traceparent, retry, connect, proxy, tracer)
         place = _place.find(server_url)
         if proxy is not None and place.scheme == "unix":
             raise InvalidError("proxy: not for a service on a unix socket")

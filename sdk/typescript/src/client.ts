@@ -55,3 +55,4 @@ export type { Bytes, CallOptions } from "./http.js";
 export type * from "./types.js";
 export { VERSION, type Versions } from "./version.js";
 export type { Fetch, FetchRequest, FetchResponse, HookOptions, Logger, RetryPolicy } from "./hooks.js";
+export type { Tracer, TracerSpan } from "./trace.js";

@@ -5,6 +5,7 @@ import { Readable } from "node:stream";
 import { lodgeError } from "./errors.js";
 import type { Bytes } from "./http.js";
 import type { NodeAgent, NodeMessage } from "./node_types.js";
+import type { Tracer } from "./trace.js";
 
 /** Receives a line for each request and each retry; `console` is one. Keys, headers and bodies are never logged. */
 export interface Logger {
@@ -73,18 +74,29 @@ export interface HookOptions {
   userAgent?: string;
   /** The trace context of every request, or a function that returns that of the caller; the `traceparent` header. */
   traceparent?: string | (() => string | undefined);
+  /** A tracer of OpenTelemetry: each request is a span, that of a stream until it begins; not with `traceparent`. */
+  tracer?: Tracer;
   /** How requests that failed are repeated; `false` repeats none. */
   retry?: RetryPolicy | false;
 }
 
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$/;
 
-/** The header fields that hooks add to a request. */
-export function hookHeaders(hooks: HookOptions): Record<string, string> {
+/** A tracer has its own trace context. */
+export function checkHooks(hooks: HookOptions): void {
+  const { tracer, traceparent } = hooks;
+  if (tracer !== undefined && typeof tracer?.startActiveSpan !== "function")
+    throw lodgeError({ code: "INVALID", message: "tracer: must have startActiveSpan(), as a tracer of OpenTelemetry" });
+  if (tracer && traceparent !== undefined)
+    throw lodgeError({ code: "INVALID", message: "traceparent: not together with tracer, whose spans have their own" });
+}
+
+/** The header fields that hooks add to a request, whose span has the trace context `own`. */
+export function hookHeaders(hooks: HookOptions, own: string | undefined): Record<string, string> {
   const given = typeof hooks.headers === "function" ? hooks.headers() : hooks.headers;
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(given ?? {})) headers[name.toLowerCase()] = value;
-  const trace = typeof hooks.traceparent === "function" ? hooks.traceparent() : hooks.traceparent;
+  const trace = own ?? (typeof hooks.traceparent === "function" ? hooks.traceparent() : hooks.traceparent);
   if (trace !== undefined && trace !== "") {
     if (!TRACEPARENT.test(trace))
       throw lodgeError({ code: "INVALID", message: `traceparent "${trace}": must be as 00-<32 digits>-<16 digits>-01` });

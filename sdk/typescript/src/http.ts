@@ -10,6 +10,7 @@ import { errorOf, isLodgeError, LodgeError, lodgeError } from "./errors.js";
 import { fetchBody, hookHeaders, messageOf, type HookOptions } from "./hooks.js";
 import type { NodeAgentOptions, NodeMessage, NodeReadable, NodeRequest } from "./node_types.js";
 import type { Place } from "./place.js";
+import { inSpan, type RequestSpan, type Tracer } from "./trace.js";
 import { userAgentOf, versionsWith } from "./version.js";
 
 /** Options that every call of a client takes. */
@@ -48,6 +49,7 @@ export interface Question extends CallOptions {
   also?: number | undefined;
   /** For how long a broken connection is tried again; default: that of the client. */
   retryMs?: number | undefined;
+  span?: RequestSpan | undefined;
 }
 
 export interface WireOptions {
@@ -214,7 +216,7 @@ export class Wire {
 
   /** The JSON of the answer; undefined if it has no body. */
   async json<T>(question: Question): Promise<T> {
-    return this.#patiently(question, async (signal) => {
+    return this.#patiently(question, async (question, signal) => {
       const response = await this.#once(question, signal);
       const text = await textOf(response, signal);
       if (!text) return undefined as T;
@@ -234,7 +236,7 @@ export class Wire {
   }
 
   async text(question: Question): Promise<string> {
-    return this.#patiently(question, async (signal) => textOf(await this.#once(question, signal), signal));
+    return this.#patiently(question, async (question, signal) => textOf(await this.#once(question, signal), signal));
   }
 
   // ---- answers that stream ----------------------------------------------------------------------
@@ -243,7 +245,7 @@ export class Wire {
   async open(question: Question): Promise<NodeMessage> {
     return this.#patiently(
       question,
-      (signal) => this.#once(question, signal),
+      (question, signal) => this.#once(question, signal),
       (response, patience) => {
         const end = () => void response.destroy();
         signals.set(response, patience.signal);
@@ -256,15 +258,27 @@ export class Wire {
   }
 
   /** Bytes of a question or answer that upgrades to something else: see ws.ts. */
-  upgrade(path: string, query: Record<string, QueryValue>, headers: Record<string, string>): NodeRequest {
-    return this.#request({ method: "GET", path, query, headers }, false);
+  upgrade(question: Pick<Question, "path" | "query" | "headers" | "span">): NodeRequest {
+    return this.#request({ method: "GET", ...question }, false);
+  }
+
+  get tracer(): Tracer | undefined {
+    return this.#options.hooks.tracer;
   }
 
   // ---- how --------------------------------------------------------------------------------------
 
-  async #patiently<T>(
+  #patiently<T>(
     question: Question,
-    attempt: (signal: AbortSignal) => Promise<T>,
+    attempt: (question: Question, signal: AbortSignal) => Promise<T>,
+    keep?: (result: T, patience: Patience) => void,
+  ): Promise<T> {
+    return inSpan(this.tracer, question.method, question.path, (span) => this.#repeatedly({ ...question, span }, attempt, keep));
+  }
+
+  async #repeatedly<T>(
+    question: Question,
+    attempt: (question: Question, signal: AbortSignal) => Promise<T>,
     keep?: (result: T, patience: Patience) => void,
   ): Promise<T> {
     const what = `${question.method} ${question.path}`;
@@ -279,7 +293,7 @@ export class Wire {
       for (let tries = 1; ; tries++) {
         const began = Date.now();
         try {
-          const result = await attempt(patience.signal);
+          const result = await attempt(question, patience.signal);
           kept = keep !== undefined;
           keep?.(result, patience);
           return result;
@@ -341,7 +355,7 @@ export class Wire {
 
   #headers(question: Question): Record<string, string> {
     const headers: Record<string, string> = { "user-agent": userAgentOf(this.#options.hooks.userAgent) };
-    Object.assign(headers, hookHeaders(this.#options.hooks), { host: this.place.name });
+    Object.assign(headers, hookHeaders(this.#options.hooks, question.span?.traceparent), { host: this.place.name });
     if (this.#key !== undefined) headers["authorization"] = "Bearer " + this.#key;
     for (const [name, value] of Object.entries(question.headers ?? {}))
       if (value !== undefined) headers[name] = value;
@@ -367,8 +381,10 @@ export class Wire {
   async #once(question: Question, signal: AbortSignal): Promise<NodeMessage> {
     if (this.#closed) throw lodgeError({ code: "CONNECTION", message: "this client is closed" });
     const began = Date.now();
+    question.span?.sent();
     const response = await (this.#options.hooks.fetch ? this.#fetched(question, signal) : this.#sent(question, signal));
     const id = response.headers["x-request-id"];
+    question.span?.answered(response.statusCode, id && String(id));
     this.#options.hooks.logger?.debug(
       `${question.method} ${question.path}: ${response.statusCode} in ${Date.now() - began} ms${id ? ` (request ${String(id)})` : ""}`,
     );

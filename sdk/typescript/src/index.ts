@@ -59,3 +59,4 @@ export { SandboxSessionManager } from "./manager.js";
 export type { ISandboxSessionManager, SandboxSession, SandboxSessionManagerConfig } from "./manager.js";
 export { VERSION, type Versions } from "./version.js";
 export type { Fetch, FetchRequest, FetchResponse, HookOptions, Logger, RetryPolicy } from "./hooks.js";
+export type { Tracer, TracerSpan } from "./trace.js";

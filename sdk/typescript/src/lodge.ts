@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { Keys, Policies, Snapshots, Templates, Users } from "./admin.js";
 import { isAbsent, isLodgeError } from "./errors.js";
 import { frames } from "./frames.js";
-import type { HookOptions } from "./hooks.js";
+import { checkHooks, type HookOptions } from "./hooks.js";
 import { Wire, checkMs, rest, type CallOptions } from "./http.js";
 import type { NodeAgentOptions } from "./node_types.js";
 import { listAll } from "./pages.js";
@@ -129,6 +129,7 @@ export class LodgeClient {
 
   /** Makes a client; sends no request. */
   constructor(options: LodgeClientOptions = {}) {
+    checkHooks(options);
     const { place, key } = findPlace(options.url, options.apiKey);
     this.#wire = new Wire(place, key, {
       timeoutMs: checkMs("timeoutMs", options.timeoutMs) ?? TIMEOUT_MS,

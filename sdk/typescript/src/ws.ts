@@ -5,7 +5,8 @@ import type { Duplex } from "node:stream";
 
 import { errorOf, LodgeError, lodgeError } from "./errors.js";
 import type { NodeBuffer, NodeMessage } from "./node_types.js";
-import { Patience, type CallOptions, type QueryValue, type Wire } from "./http.js";
+import { Patience, type CallOptions, type Question, type QueryValue, type Wire } from "./http.js";
+import { inSpan } from "./trace.js";
 
 const GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const MESSAGE_MOST = 16 << 20;
@@ -68,19 +69,24 @@ export class Socket {
   }
 
   static open(wire: Wire, path: string, query: Record<string, QueryValue>, call: CallOptions): Promise<Socket> {
+    return inSpan(wire.tracer, "GET", path, (span) => Socket.#open(wire, { path, query, span }, call));
+  }
+
+  static #open(wire: Wire, question: Pick<Question, "path" | "query" | "span">, call: CallOptions): Promise<Socket> {
     const key = randomBytes(16).toString("base64");
     const proof = createHash("sha1")
       .update(key + GUID)
       .digest("base64");
-    const patience = new Patience(call.signal, call.timeoutMs ?? wire.timeoutMs, "GET " + path);
+    const patience = new Patience(call.signal, call.timeoutMs ?? wire.timeoutMs, "GET " + question.path);
     return new Promise<Socket>((resolve, reject) => {
-      const request = wire.upgrade(path, query, {
+      const headers = {
         connection: "Upgrade",
         upgrade: "websocket",
         "sec-websocket-version": "13",
         "sec-websocket-key": key,
         "sec-websocket-protocol": "lodge.tty",
-      });
+      };
+      const request = wire.upgrade({ ...question, headers });
       let sent = false;
       patience.signal.addEventListener("abort", () => request.destroy(), { once: true });
       request.on("socket", (socket) => socket.once("connect", () => (sent = true)));
@@ -88,6 +94,7 @@ export class Socket {
         reject(patience.signal.aborted ? patience.signal.reason : wire.broken(error, sent)),
       );
       request.on("upgrade", (response, stream, head) => {
+        question.span?.answered(response.statusCode, undefined);
         if (response.headers["sec-websocket-accept"] === proof)
           return resolve(new Socket(stream, head, response.headers));
         stream.destroy();

@@ -6,7 +6,7 @@ import { connect, type AddressInfo } from "node:net";
 import { test } from "node:test";
 
 import { LodgeClient, Sandbox, TransportError, UnavailableError, VERSION, type FetchRequest } from "lodge-sandbox";
-import type { LodgeClientOptions } from "lodge-sandbox";
+import type { LodgeClientOptions, Tracer, TracerSpan } from "lodge-sandbox";
 
 import { API_KEY, URL_HTTP, URL_UNIX, all, fails, fresh } from "./common.mjs";
 
@@ -64,6 +64,77 @@ test("headers, user agent and trace context go with every request", async () => 
   await pretend([[200, SESSION]], { traceparent: "nonsense" }, async (client) => {
     assert.match((await fails("INVALID", client.session("ses_1").get())).message, /^traceparent "nonsense"/);
   });
+});
+
+/** A tracer as that of OpenTelemetry, which keeps its spans. */
+class Spans implements Tracer {
+  readonly made: { name: string; kind: number; attributes: Record<string, unknown>; errors: Error[]; status?: number; ended: number }[] = [];
+  constructor(readonly traceId = "0af7651916cd43dd8448eb211c80319c") {}
+
+  startActiveSpan<F extends (span: TracerSpan) => unknown>(
+    name: string,
+    options: { kind: number; attributes: Record<string, string> },
+    fn: F,
+  ): ReturnType<F> {
+    const made: Spans["made"][number] = { name, kind: options.kind, attributes: { ...options.attributes }, errors: [], ended: 0 };
+    const number = this.made.push(made);
+    return fn({
+      spanContext: () => ({ traceId: this.traceId, spanId: String(number).padStart(16, "0"), traceFlags: 1 }),
+      setAttribute: (key, value) => (made.attributes[key] = value),
+      recordException: (error) => void made.errors.push(error),
+      setStatus: ({ code }) => (made.status = code),
+      end: () => void made.ended++,
+    }) as ReturnType<F>;
+  }
+}
+
+test("each request is a span, and lodged gets its trace context", async () => {
+  const tracer = new Spans();
+  const answers: Parameters<typeof pretend>[0] = [
+    [200, SESSION, { "x-request-id": "r1" }],
+    [503, problem("UNAVAILABLE"), NOW],
+    [200, SESSION],
+    [404, { error: { code: "NOT_FOUND", message: "no file", retryable: false, details: {} } }, { "x-request-id": "r4" }],
+  ];
+  await pretend(answers, { tracer }, async (client, asked) => {
+    await client.session("ses_1").get();
+    await client.session("ses_1").get();
+    const error = await fails("NOT_FOUND", client.session("ses_1").files.stat("secret/name"));
+    const [first, second, third] = tracer.made;
+    assert.deepEqual([first!.name, first!.kind, first!.status], ["GET /v1/sessions/{id}", 2, undefined]);
+    assert.deepEqual(first!.attributes, {
+      "http.request.method": "GET",
+      "url.template": "/v1/sessions/{id}",
+      "http.response.status_code": 200,
+      "lodge.request_id": "r1",
+    });
+    assert.deepEqual([second!.attributes["http.request.resend_count"], second!.errors], [1, []]);
+    assert.deepEqual([third!.attributes["url.template"], third!.status], ["/v1/sessions/{id}/files/{path}", 2]);
+    assert.deepEqual([third!.attributes["error.type"], third!.attributes["lodge.request_id"]], ["NOT_FOUND", "r4"]);
+    assert.equal(third!.errors[0], error);
+    assert.deepEqual(tracer.made.map((span) => span.ended), [1, 1, 1]);
+    const context = (n: number) => `00-${tracer.traceId}-${String(n).padStart(16, "0")}-01`;
+    assert.deepEqual(asked.map((a) => a.headers["traceparent"]), [1, 2, 2, 3].map(context));
+  });
+  await pretend([[200, SESSION]], { tracer: new Spans("0".repeat(32)) }, async (client, asked) => {
+    await client.session("ses_1").get();
+    assert.equal(asked[0]!.headers["traceparent"], undefined); // of a span that is not recorded
+  });
+  assert.throws(() => new LodgeClient({ tracer: {} as never }), /tracer: must have startActiveSpan/);
+  assert.throws(() => new LodgeClient({ tracer, traceparent: TRACE }), /traceparent: not together with tracer/);
+});
+
+test("streams and terminals have spans too", async () => {
+  const tracer = new Spans();
+  const client = new LodgeClient({ url: URL_UNIX, apiKey: API_KEY, tracer });
+  const box = await Sandbox.create({ client, ...SMALL });
+  await box.run("echo hi", { onStdout: () => {} });
+  for await (const _ of await box.pty("echo shown"));
+  await box.delete();
+  client.close();
+  const names = tracer.made.map((span) => span.name);
+  assert.ok(names.includes("POST /v1/sessions/{id}/exec") && names.includes("GET /v1/sessions/{id}/tty"), names.join());
+  assert.ok(tracer.made.every((span) => span.ended === 1 && span.status === undefined));
 });
 
 test("a logger hears of responses and retries, and of no key", async () => {
