@@ -5,6 +5,9 @@ import * as http from "node:http";
 import { connect, type AddressInfo } from "node:net";
 import { test } from "node:test";
 
+import { SpanKind, SpanStatusCode } from "@opentelemetry/api";
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
+
 import { LodgeClient, Sandbox, TransportError, UnavailableError, VERSION, type FetchRequest } from "lodge-sandbox";
 import type { LodgeClientOptions, Tracer, TracerSpan } from "lodge-sandbox";
 
@@ -122,6 +125,20 @@ test("each request is a span, and lodged gets its trace context", async () => {
   });
   assert.throws(() => new LodgeClient({ tracer: {} as never }), /tracer: must have startActiveSpan/);
   assert.throws(() => new LodgeClient({ tracer, traceparent: TRACE }), /traceparent: not together with tracer/);
+});
+
+test("a tracer of OpenTelemetry gets spans", async () => {
+  const exporter = new InMemorySpanExporter();
+  const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+  const options = { tracer: provider.getTracer("test") };
+  await pretend([[404, { error: { code: "NOT_FOUND", message: "none", retryable: false } }]], options, async (client, asked) => {
+    await fails("NOT_FOUND", client.session("ses_1").get());
+    const [span] = exporter.getFinishedSpans();
+    assert.deepEqual([span!.name, span!.kind, span!.status.code], ["GET /v1/sessions/{id}", SpanKind.CLIENT, SpanStatusCode.ERROR]);
+    assert.deepEqual([span!.attributes["http.response.status_code"], span!.events[0]!.name], [404, "exception"]);
+    const { traceId, spanId } = span!.spanContext();
+    assert.equal(asked[0]!.headers["traceparent"], `00-${traceId}-${spanId}-01`);
+  });
 });
 
 test("streams and terminals have spans too", async () => {
