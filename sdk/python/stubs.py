@@ -50,7 +50,7 @@ FIELDS = {
     "Command": ["id: str"],
     "Pty": [],
     "Snapshot": ["id: str", "name: Optional[str]", "created_at: Optional[datetime.datetime]"],
-    "Sandbox": ["id: str", "created: bool", "files: Files"],
+    "Sandbox": ["id: str", "created: bool", "state_lost: bool", "files: Files"],
 }
 CONTEXTS = ("Session", "Client", "Pty", "Sandbox")
 MAKE = ("    def __init__(self, server_url: Optional[str] = ..., api_key: Optional[str] = ..., *, timeout: Optional[float] = ..., "

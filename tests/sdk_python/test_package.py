@@ -13,6 +13,9 @@ import pytest
 from client import KEY
 from conftest import ROOT
 
+import lodge
+from lodge import _api
+
 PACKAGE = os.path.join(ROOT, "sdk/python")
 EXAMPLE = os.path.join(ROOT, "docs/examples/bash_tool.py")
 
@@ -206,47 +209,49 @@ def test_the_guide_has_the_example():
         assert f.read() in [b.text for b in pages.blocks("python", "docs/guides/bash-tool.md")]
 
 
-def test_the_example_runs(world, tmp_path):
-    release_home(world)
-    try:
-        how = [world.mode] if world.mode == "local" else []  # the default is the service
-        out = subprocess.run([sys.executable, EXAMPLE, *how], cwd=tmp_path, timeout=120, capture_output=True, text=True,
-                             env={**os.environ, **world.environment(), "PYTHONPATH": PACKAGE}, check=True).stdout
-    finally:
-        back(world)
-    assert out.startswith("Linux ") and "(exit code 0)" in out
+def settings_of(service):
+    return {"LODGE_URL": service.url, "LODGE_API_KEY": KEY}
+
+
+def test_the_example_runs(service, tmp_path):
+    out = subprocess.run([sys.executable, EXAMPLE], cwd=tmp_path, timeout=120, capture_output=True, text=True,
+                         env={**os.environ, **settings_of(service), "PYTHONPATH": PACKAGE}, check=True).stdout
+    assert out.startswith("Linux ") and out.endswith("exit code 0\n")
     with open(EXAMPLE) as f:
         assert len([line for line in f if line.strip() and not line.startswith("#")]) <= 30
 
 
 @pytest.fixture
-def tool():
+def tool(service, monkeypatch):
+    for name, value in settings_of(service).items():
+        monkeypatch.setenv(name, value)
     spec = importlib.util.spec_from_file_location("bash_tool", EXAMPLE)
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)
-    return found
+    yield found
+    found.client.cleanup()
+    found.client.close()
 
 
-def test_the_example_reports_lost_files_to_the_model(world, tool):
-    with world.client() as sandbox:
-        made = sandbox.get_or_create_session("ada", "lost")
-        assert tool.bash(sandbox, "touch f; ls") == "f\n\n(exit code 0)"
-        world.end_session(made["session_id"])
-        assert tool.bash(sandbox, "ls") == "(the machine was replaced: earlier files are gone)\n\n(exit code 0)"
-        assert tool.bash(sandbox, "ls") == "\n(exit code 0)"
+def test_the_example_reports_lost_files_to_the_model(tool, monkeypatch):
+    assert tool.bash("ada", "lost", "touch f; ls") == "f\n\n\nexit code 0"
+    made = _api.SessionApi.__init__
+
+    def lost(self, driver, ref, entered=None, **how):
+        made(self, driver, ref, entered and {**entered, "state_lost": True, "cause": None}, **how)
+    with monkeypatch.context() as patched, pytest.warns(lodge.StateLostWarning):
+        patched.setattr(_api.SessionApi, "__init__", lost)
+        assert tool.bash("ada", "lost", "true") == "\n\nearlier files are gone\nexit code 0"
+    assert tool.bash("ada", "lost", "ls") == "f\n\n\nexit code 0"
 
 
-def test_the_example_reports_truncated_output_to_the_model(world, tool):
-    with world.client() as sandbox:
-        sandbox.get_or_create_session("ada", "cut")
-        said = tool.bash(sandbox, "head -c 3000000 /dev/zero | tr '\\0' x")
-        assert said == "(beginning cut)\n" + "x" * (1 << 20) + "\n(exit code 0)", (len(said), said[:40], said[-80:])
+def test_the_example_reports_truncated_output_to_the_model(tool):
+    said = tool.bash("ada", "cut", "head -c 3000000 /dev/zero | tr '\\0' x")
+    assert said == "x" * (1 << 20) + "\n\nthe beginning of the output was truncated\nexit code 0", (len(said), said[:40], said[-80:])
 
 
-def test_the_example_with_a_model(world, tool, monkeypatch):
+def test_the_example_with_a_model(tool):
     """A script replaces the model."""
-    for name, value in world.environment().items():
-        monkeypatch.setenv(name, value)
     script = ["echo 6 > n", "expr $(cat n) \\* 7", "no-such-program", "kill -9 $$"]
     seen = []
 
@@ -256,6 +261,6 @@ def test_the_example_with_a_model(world, tool, monkeypatch):
         step = sum(m["role"] == "assistant" for m in messages)
         return {"content": "thinking", "command": script[step]} if step < len(script) else {"content": "42"}
 
-    assert tool.converse(model, "six times seven?", "ada", "talk", world.mode) == "42"
-    assert seen[0] == "six times seven?" and seen[2] == "42\n\n(exit code 0)"
-    assert "(exit code 127)" in seen[3] and "(exit code 137)" in seen[4]
+    assert tool.converse(model, "six times seven?", "ada", "talk") == "42"
+    assert seen[0] == "six times seven?" and seen[2] == "42\n\n\nexit code 0"
+    assert seen[3].endswith("\nexit code 127") and seen[4].endswith("\nkilled by signal 9")

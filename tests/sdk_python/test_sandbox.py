@@ -102,7 +102,8 @@ def test_lost_files_are_told(way, do, kind, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(_api.SessionApi, "__init__", lost)
         with pytest.warns(lodge.StateLostWarning, match=f"^sandbox {name} lost its files, and started anew: the disk broke$"):
-            do(kind.get_or_create(name, client=way.client))
+            assert do(kind.get_or_create(name, client=way.client)).state_lost
+    assert not first.state_lost
     with monkeypatch.context() as patched:
         patched.setattr(types.ExecResult, "state_lost", True)
         with pytest.warns(lodge.StateLostWarning, match="lost its files"):

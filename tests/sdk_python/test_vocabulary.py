@@ -26,7 +26,7 @@ def options(function):
 def test_a_class_has_the_words_of_the_specification(name):
     for cls in {getattr(lodge, name), getattr(lodge, "Async" + name, getattr(lodge, name))}:
         found = {n for n in dir(cls) if not n.startswith("_")}
-        fields = set(getattr(cls, "__annotations__", {})) | {"id", "name", "created", "created_at", "files"}
+        fields = set(getattr(cls, "__annotations__", {})) | {"id", "name", "created", "created_at", "state_lost", "files"}
         for word, expected in SPEC[name].items():
             if expected is None:
                 assert word in found | fields, word

@@ -116,6 +116,7 @@ class SandboxApi(Part, metaclass=OtherWords):
         self._temporary, self._owns_client = temporary, owns_client
         self.id: str = session.id
         self.created = created
+        self.state_lost: bool = session.state_lost  # the call that returned this object found its files gone
         self.files: Files = session.files
 
     def __repr__(self) -> str:
@@ -150,6 +151,8 @@ class SandboxApi(Part, metaclass=OtherWords):
                       policy: Optional[str] = None, url: Optional[str] = None, api_key: Optional[str] = None,
                       client: Optional[Client] = None) -> Sandbox:
         """Return the sandbox of a name, running, and create it first if there is none; `created` tells.
+
+        `state_lost` tells that its files are gone, which is also a lodge.StateLostWarning.
 
         The options are those of create(). They apply to a new sandbox only: what an existing one has otherwise is
         named in a lodge.IgnoredWarning."""

@@ -463,6 +463,7 @@ class AsyncSandbox:
     """
     id: str
     created: bool
+    state_lost: bool
     files: AsyncFiles
     async def __aenter__(self) -> AsyncSandbox: ...
     async def __aexit__(self, *_: object) -> None: ...
@@ -477,6 +478,8 @@ class AsyncSandbox:
     @classmethod
     async def get_or_create(cls, name: str, *, user: Optional[str]=None, template: Optional[str]=None, snapshot: Union[str, AsyncSnapshot, None]=None, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None, env: Optional[Mapping[str, str]]=None, idle_timeout: Optional[float]=None, lifetime: Optional[float]=None, metadata: Optional[Mapping[str, str]]=None, policy: Optional[str]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[AsyncClient]=None) -> AsyncSandbox:
         """Return the sandbox of a name, running, and create it first if there is none; `created` tells.
+
+        `state_lost` tells that its files are gone, which is also a lodge.StateLostWarning.
 
         The options are those of create(). They apply to a new sandbox only: what an existing one has otherwise is
         named in a lodge.IgnoredWarning.

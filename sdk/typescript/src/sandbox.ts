@@ -55,6 +55,7 @@ export interface ListOptions extends GetOptions {
 
 interface Origin {
   created: boolean;
+  stateLost?: boolean;
   /** Made without a name: it is deleted at the end of its scope. */
   temporary: boolean;
 }
@@ -104,6 +105,8 @@ export class Sandbox {
   readonly files: Files;
   /** Whether the call that returned this object made the sandbox. */
   readonly created: boolean;
+  /** Whether the call that returned this object found that the files of the sandbox are gone. */
+  readonly stateLost: boolean;
   readonly #client: LodgeClient;
   readonly #session: SessionClient;
   readonly #temporary: boolean;
@@ -124,6 +127,7 @@ export class Sandbox {
     this.#session = client.session(record.id);
     this.files = new Files(this.#session.files);
     this.created = origin.created;
+    this.stateLost = origin.stateLost ?? false;
     this.#temporary = origin.temporary;
   }
 
@@ -153,7 +157,8 @@ export class Sandbox {
     const client = clientOf(options);
     const entered = await client.enterSilently(requestOf(name, options), callOf(options));
     warnAbout(client, entered);
-    return new Sandbox(client, entered.session, { created: entered.outcome === "created", temporary: false });
+    const { outcome, state_lost: stateLost } = entered;
+    return new Sandbox(client, entered.session, { created: outcome === "created", stateLost, temporary: false });
   }
 
   /** Returns the sandbox with this name or id, which must exist. */

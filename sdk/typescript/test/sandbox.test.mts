@@ -166,7 +166,7 @@ test("words of other services work, or name the right call", async () => {
   await again.kill();
   await refused(GoneError, Sandbox.get(box.id, HERE));
   assert.throws(() => new (Sandbox as unknown as new () => Sandbox)(), /use Sandbox.create\(\)/);
-  assert.deepEqual(Object.keys(box).sort(), ["created", "files"]);
+  assert.deepEqual(Object.keys(box).sort(), ["created", "files", "stateLost"]);
 });
 
 test("what an existing sandbox has otherwise is said in the words of the options", async () => {
