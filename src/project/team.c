@@ -186,3 +186,9 @@ int team_list(struct engine *e, const struct caller *caller, const char *by, con
 	}
 	return r;
 }
+
+int team_list_rows(struct engine *e, const struct caller *caller, const char *user,
+		   struct store_page page, struct store_team_row_list *ret, struct err *err)
+{
+	return STORE_CALL(e, store_team_rows, caller->tenant, user, page, ret, err);
+}

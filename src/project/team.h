@@ -25,6 +25,10 @@ int team_remove(struct engine *e, const struct caller *caller, const char *by, c
 int team_list(struct engine *e, const struct caller *caller, const char *by, const char *team,
 	      struct store_member_list *ret, struct err *err);
 
+/* All teams of the tenant by name, or those of a user with the role there. */
+int team_list_rows(struct engine *e, const struct caller *caller, const char *user,
+		   struct store_page page, struct store_team_row_list *ret, struct err *err);
+
 /* Inside WITH_STORE(): returns the user's role in the team, 0 if none, -1 on error. */
 int team_role_of(struct store *st, const char *tenant, const char *team, const char *user,
 		 struct err *err);

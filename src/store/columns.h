@@ -38,7 +38,8 @@ struct columns {
 extern const struct columns columns_session, columns_row, columns_binding, columns_tombstone,
 	columns_ended_sandbox, columns_layer, columns_snapshot, columns_exec, columns_once,
 	columns_event, columns_project, columns_fragment, columns_user, columns_member, columns_key,
-	columns_user_row, columns_tenant_sum, columns_policy, columns_quota, columns_environment;
+	columns_user_row, columns_team_row, columns_tenant_sum, columns_policy, columns_quota,
+	columns_environment;
 
 /* "seq, id, ..." and ":seq, :id, ..." of a table in record.h, or of a part such as
  * session_state. */

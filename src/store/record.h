@@ -356,6 +356,16 @@ STORE_LIST(tenant_sum);
 STORE_RECORD(member);
 STORE_LIST(member);
 
+/* A team with what it has: read by store_team_rows(). */
+#define STORE_COLUMNS_team_row(FIRST, X)                                                           \
+	FIRST(SEQ, seq) /* its place in the order of names */                                      \
+	X(TEXT, team, STORE_ID)                                                                    \
+	X(INT, members)                                                                            \
+	X(INT, projects)                                                                           \
+	X(BYTE, role) /* of the user that was asked for; 0: none */
+STORE_RECORD(team_row);
+STORE_LIST(team_row);
+
 /* An API key. Only its hash is stored. */
 #define STORE_COLUMNS_key(FIRST, X)                                                                \
 	FIRST(SEQ, seq)                                                                            \

@@ -62,6 +62,29 @@ int store_team_list(struct store *st, const char *tenant, const char *team,
 			   DB_VALUES(db_text(tenant), db_text(team)), &columns_member, ret, err);
 }
 
+int store_team_rows(struct store *st, const char *tenant, const char *user, struct store_page page,
+		    struct store_team_row_list *ret, struct err *err)
+{
+	static const char sql[] =
+		"WITH m AS (SELECT team, count(*) AS n FROM member WHERE tenant = ?1 GROUP BY "
+		"team),"
+		" p AS (SELECT team, count(*) AS n FROM project"
+		" WHERE tenant = ?1 AND team IS NOT NULL GROUP BY team),"
+		" t AS (SELECT row_number() OVER (ORDER BY team) AS seq, team"
+		" FROM (SELECT team FROM m UNION SELECT team FROM p)),"
+		" r AS (SELECT team, role FROM member WHERE tenant = ?1 AND user = ?2)"
+		" SELECT seq, t.team AS team, ifnull(m.n, 0) AS members, ifnull(p.n, 0) AS "
+		"projects,"
+		" ifnull(role, 0) AS role FROM t LEFT JOIN m ON m.team = t.team"
+		" LEFT JOIN p ON p.team = t.team LEFT JOIN r ON r.team = t.team"
+		" WHERE (?2 IS NULL OR role IS NOT NULL)" DB_PAGE;
+
+	if (check_filter("user", user, err) < 0)
+		return -1;
+	return db_get_page(st, sql, DB_VALUES(db_text(tenant), db_text(user)), &columns_team_row,
+			   page, ret, err);
+}
+
 int store_team_remove(struct store *st, const char *tenant, const char *team, const char *user,
 		      struct err *err)
 {

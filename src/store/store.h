@@ -264,6 +264,9 @@ int store_team_get(struct store *st, const char *tenant, const char *team, const
 /* Lists members by user. */
 int store_team_list(struct store *st, const char *tenant, const char *team,
 		    struct store_member_list *ret, struct err *err);
+/* Lists teams that have members or projects, by name; those of a user, or with NULL all. */
+int store_team_rows(struct store *st, const char *tenant, const char *user, struct store_page page,
+		    struct store_team_row_list *ret, struct err *err);
 int store_team_remove(struct store *st, const char *tenant, const char *team, const char *user,
 		      struct err *err);
 

@@ -91,6 +91,12 @@ def test_teams(lodged, client, eve):
     assert [r.split() for r in ok(lodged.lodge("teams", "ls", "red")).splitlines()] == [
         ["USER", "ROLE"], ["bob", "VIEWER"], [eve, "OWNER"]]
     assert made in ok(lodged.lodge("projects", "--user", "bob"))
+    assert ["red", "2", "1", "-"] in [r.split() for r in ok(lodged.lodge("team")).splitlines()]
+    assert ok(lodged.lodge("team")) == ok(lodged.lodge("team", "ls")) == ok(lodged.lodge("teams"))
+    assert [r.split() for r in ok(lodged.lodge("team", "ls", "--user", "bob")).splitlines()] == [
+        ["TEAM", "MEMBERS", "PROJECTS", "ROLE"], ["red", "2", "1", "VIEWER"]]
+    assert json.loads(ok(lodged.lodge("team", "--user", "bob", "--json")))["teams"] == [
+        {"team": "red", "members": 2, "projects": 1, "role": "VIEWER"}]
     failed(lodged.lodge("teams", "add", "red", "carol", "--user", "bob"))
     failed(lodged.lodge("teams", "add", "red", "carol", "--role", "KING"), "role")
     failed(lodged.lodge("projects", "rm", "--yes", made, "--user", "bob"))
@@ -98,5 +104,5 @@ def test_teams(lodged, client, eve):
     assert json.loads(ok(lodged.lodge("teams", "ls", "red", "--json")))["members"] == [
         {"team": "red", "user": eve, "role": "OWNER"}]
     failed(lodged.lodge("teams", "rm", "red", "bob"))
-    for words in ((), ("ls",), ("add", "red"), ("rm", "red"), ("red",)):
+    for words in (("ls", "a", "b"), ("add", "red"), ("rm", "red"), ("red",)):
         assert lodged.lodge("teams", *words, "--url", "http://127.0.0.1:1")[0] == 2

@@ -204,6 +204,26 @@ def test_the_application_manages_teams(app, ann):
     assert app.delete("/api/teams/new/members/ann").json["role"] == "OWNER"
 
 
+def test_teams_are_listed(app, ann):
+    ann.project("site", team="blue")
+    own = {user: token(app, user).client for user in ("ann", "bob")}
+    for team in ("one", "two", "tri"):
+        assert app.put(f"/api/teams/{team}/members/bob", {"role": "VIEWER"}).status == 200
+    mine = own["bob"].get("/v1/teams").json
+    assert mine == {"teams": [{"team": t, "members": 1, "projects": 0, "role": "VIEWER"} for t in ("one", "tri", "two")], "next": None}
+    assert app.get("/v1/teams?user=bob").json == mine
+    assert own["ann"].get("/v1/teams").json["teams"] == [{"team": "blue", "members": 1, "projects": 1, "role": "OWNER"}]
+    found, after = [], 0
+    while after is not None:
+        page = app.get(f"/v1/teams?limit=2&after={after}").json
+        assert len(page["teams"]) <= 2 and all(t["role"] is None for t in page["teams"])
+        found, after = found + [t["team"] for t in page["teams"]], page["next"]
+    assert found == ["blue", "one", "tri", "two"]
+    assert own["bob"].get("/v1/teams?user=ann").status == 403
+    assert app.get("/v1/teams?user=").status == 400 and app.get("/v1/teams?team=x").status == 400
+    assert app.get("/v1/teams?limit=0").status == 400
+
+
 def test_unknown_roles_are_refused(ann):
     ann.project("site", team="blue")
     for role in (None, "", "owner", "KING"):

@@ -9,7 +9,7 @@ from client import routes
 from conftest import ROOT
 
 import lodge
-from lodge import _api
+from lodge import _api, client as client_module
 from lodge._http import Call
 
 
@@ -76,6 +76,7 @@ def asked():
     client._session_type = lodge.Session
     session = lodge.Session(recorder, "x")
     names = call_all(client) + call_all(session) + call_all(session.files) + call_all(lodge.Exec(recorder, "x", "x"))
+    names += call_all(client_module.Teams(recorder))
     client.environment(refresh=True)
     assert len(names) > 70
     return recorder.asked

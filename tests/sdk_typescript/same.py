@@ -280,9 +280,11 @@ class Words:
         made = [self.do(self.client.teams.set_member(team, u, r))["role"] for u, r in (("ann", "OWNER"), ("bob", "VIEWER"))]
         changed = self.do(self.client.teams.set_member(team, "bob", "ADMIN", by="ann"))["role"]
         seen = [[m["user"], m["role"]] for m in self.do(self.client.teams.members(team))]
+        teams = [{**t, "team": t["team"] == team} for t in self.do(self.client.teams.list(user="bob")) if t["team"] == team]
+        named = [t["team"] for t in self.do(self.client.teams.list())].count(team)
         removed = self.do(self.client.teams.remove_member(team, "bob"))["user"]
         denied = code_of(self.do, lambda: self.client.teams.set_member(team, "eve", "OWNER", by="eve"))
-        return [made, changed, seen, removed, denied]
+        return [made, changed, seen, teams, named, removed, denied]
 
     def health(self):
         return self.do(self.client.health())["status"]

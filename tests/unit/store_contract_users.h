@@ -180,6 +180,41 @@ static void a_member_has_one_role(void)
 	CHECK(store_team_remove(st, "t", "red", "bob", &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
+static void teams_are_listed_by_name_with_what_they_have(void)
+{
+	struct store_member m = { .tenant = "t", .team = "red", .user = "bob", .role = 3 };
+	struct store_project p = { .tenant = "t", .id = "p1", .name = "P", .owner = "ann" };
+	struct store_team_row_list l;
+	struct store_page two = { .limit = 2 };
+
+	OPEN();
+	CHECK(!store_team_put(st, &m, &err));
+	strcpy(m.user, "ann");
+	CHECK(!store_team_put(st, &m, &err));
+	strcpy(m.team, "green");
+	m.role = 1;
+	CHECK(!store_team_put(st, &m, &err));
+	strcpy(m.tenant, "other");
+	CHECK(!store_team_put(st, &m, &err));
+	strcpy(p.team, "blue"); /* has no members yet */
+	CHECK(!store_project_add(st, &p, &err));
+	CHECK(!store_team_rows(st, "t", NULL, two, &l, &err) && l.count == 2 && l.next == 2);
+	CHECK_STR(l.items[0].team, "blue");
+	CHECK(l.items[0].members == 0 && l.items[0].projects == 1 && l.items[0].role == 0);
+	CHECK_STR(l.items[1].team, "green");
+	two.after = l.next;
+	store_team_row_list_fini(&l);
+	CHECK(!store_team_rows(st, "t", NULL, two, &l, &err) && l.count == 1 && l.next == 0);
+	CHECK(!strcmp(l.items[0].team, "red") && l.items[0].members == 2);
+	store_team_row_list_fini(&l);
+	two.after = 0;
+	CHECK(!store_team_rows(st, "t", "bob", two, &l, &err) && l.count == 1);
+	CHECK(!strcmp(l.items[0].team, "red") && l.items[0].role == 3 && l.items[0].members == 2);
+	store_team_row_list_fini(&l);
+	CHECK(!store_team_rows(st, "none", NULL, two, &l, &err) && l.count == 0);
+	store_team_row_list_fini(&l);
+}
+
 static void a_key_is_found_by_its_hash_only(void)
 {
 	struct store_key k = {
@@ -351,6 +386,7 @@ static void run_contract_users(void)
 	RUN(fragments_are_listed_newest_first_and_removed_with_their_project);
 	RUN(a_user_is_created_once_and_then_changed);
 	RUN(a_member_has_one_role);
+	RUN(teams_are_listed_by_name_with_what_they_have);
 	RUN(a_key_is_found_by_its_hash_only);
 	RUN(usage_is_the_sum_of_the_sessions);
 	RUN(a_policy_belongs_to_a_tenant_and_can_be_changed);

@@ -145,7 +145,7 @@ class ProjectsApi(Part):
 
 
 class TeamsApi(Part):
-    """Members of teams, which share projects.
+    """Teams and their members, which share projects.
 
     Roles are OWNER, ADMIN, MEMBER and VIEWER. `by` is the acting user; without it the application itself acts.
 
@@ -154,6 +154,10 @@ class TeamsApi(Part):
     >>> [m["user"] for m in client.teams.members("crew")]
     ['ada']
     """
+
+    def list(self, user: Optional[str] = None) -> Iterator["records.Team"]:
+        """Iterate over all teams by name, or over those of a user with the role there."""
+        return self._pages(c.page("/v1/teams", {"user": user}), "teams")
 
     def members(self, team: str, *, by: Optional[str] = None) -> Iterator["records.ProjectsMember"]:
         """Iterate over the members of a team."""

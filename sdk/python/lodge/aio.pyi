@@ -62,10 +62,12 @@ class AsyncProjects:
         """Delete a fragment."""
 
 class AsyncTeams:
-    """Members of teams, which share projects.
+    """Teams and their members, which share projects.
 
     Roles are OWNER, ADMIN, MEMBER and VIEWER. `by` is the acting user; without it the application itself acts.
     """
+    def list(self, user: Optional[str]=None) -> AsyncIterator[records.Team]:
+        """Iterate over all teams by name, or over those of a user with the role there."""
     def members(self, team: str, *, by: Optional[str]=None) -> AsyncIterator[records.ProjectsMember]:
         """Iterate over the members of a team."""
     async def set_member(self, team: str, user: str, role: str, *, by: Optional[str]=None) -> records.ProjectsMember:

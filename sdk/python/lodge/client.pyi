@@ -69,7 +69,7 @@ class Projects:
         """Delete a fragment."""
 
 class Teams:
-    """Members of teams, which share projects.
+    """Teams and their members, which share projects.
 
     Roles are OWNER, ADMIN, MEMBER and VIEWER. `by` is the acting user; without it the application itself acts.
 
@@ -78,6 +78,8 @@ class Teams:
     >>> [m["user"] for m in client.teams.members("crew")]
     ['ada']
     """
+    def list(self, user: Optional[str]=None) -> Iterator[records.Team]:
+        """Iterate over all teams by name, or over those of a user with the role there."""
     def members(self, team: str, *, by: Optional[str]=None) -> Iterator[records.ProjectsMember]:
         """Iterate over the members of a team."""
     def set_member(self, team: str, user: str, role: str, *, by: Optional[str]=None) -> records.ProjectsMember:

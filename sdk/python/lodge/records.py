@@ -578,6 +578,22 @@ class KeyAnswer(TypedDict):
     key: Key
 
 
+class Team(TypedDict):
+    team: str
+    """The id of the team."""
+    members: int
+    """The number of members."""
+    projects: int
+    """The number of projects that it shares."""
+    role: Literal['OWNER', 'ADMIN', 'MEMBER', 'VIEWER', None]
+    """The role of the user whose teams were requested, else null."""
+
+
+class TeamList(TypedDict):
+    teams: List[Team]
+    next: Next
+
+
 class KeyList(TypedDict):
     keys: List[Key]
     next: Next

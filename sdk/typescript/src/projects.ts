@@ -14,6 +14,7 @@ import type {
   ProjectsProjectRequest,
   ProjectsSwitched,
   Session,
+  Team,
   UserAnswer,
 } from "./types.js";
 
@@ -245,7 +246,7 @@ interface By {
 }
 
 /**
- * Members of teams, which share projects.
+ * Teams and their members, which share projects.
  *
  * @example
  * ```ts
@@ -267,6 +268,11 @@ export class Teams {
 
   #at(team: string, user: string): string {
     return `/api/teams/${encodeBytes(team)}/members/${encodeBytes(user)}`;
+  }
+
+  /** Yields all teams by name, or those of a user with the role there. */
+  async *list(filter: { user?: string } = {}, call: CallOptions = {}): AsyncGenerator<Team, void, undefined> {
+    yield* listAll<Team>(this.#wire, "teams", { path: "/v1/teams", query: { user: filter.user }, ...call });
   }
 
   /** Yields the members of a team. */

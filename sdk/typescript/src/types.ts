@@ -669,6 +669,24 @@ export interface KeyAnswer {
   key: Key;
 }
 
+/** Part of `TeamList`. */
+export interface Team {
+  /** The id of the team. */
+  team: string;
+  /** The number of members. */
+  members: number;
+  /** The number of projects that it shares. */
+  projects: number;
+  /** The role of the user whose teams were requested, else null. */
+  role: "OWNER" | "ADMIN" | "MEMBER" | "VIEWER" | null;
+}
+
+/** Response of `GET /v1/teams`. */
+export interface TeamList {
+  teams: Team[];
+  next: Next;
+}
+
 /** Response of `GET /v1/keys`. */
 export interface KeyList {
   keys: Key[];

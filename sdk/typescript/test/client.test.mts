@@ -432,3 +432,11 @@ test("a time ends a call too", async () => {
   assert.equal(error.status, 0);
   for await (const e of box.executions()) if (e.state === "running") await box.execution(e.exec_id).kill();
 });
+
+test("teams are listed with what they have, and those of a user with the role", async () => {
+  const [team, user] = [fresh("team"), fresh("user")];
+  await client.teams.setMember(team, user, "ADMIN");
+  assert.deepEqual(await all(client.teams.list({ user })), [{ team, members: 1, projects: 0, role: "ADMIN" }]);
+  assert.ok((await all(client.teams.list())).some((t) => t.team === team && t.role === null));
+  await client.teams.removeMember(team, user);
+});

@@ -285,9 +285,12 @@ const words: Record<string, () => Promise<unknown>> = {
       made.push((await client.teams.setMember(team, user, role)).role);
     const changed = (await client.teams.setMember(team, "bob", "ADMIN", { by: "ann" })).role;
     const seen = (await all(client.teams.members(team))).map((m) => [m.user, m.role]);
+    const mine = (await all(client.teams.list({ user: "bob" }))).filter((t) => t.team === team);
+    const teams = mine.map((t) => ({ ...t, team: t.team === team }));
+    const named = (await all(client.teams.list())).filter((t) => t.team === team).length;
     const removed = (await client.teams.removeMember(team, "bob")).user;
     const denied = await codeOf(() => client.teams.setMember(team, "eve", "OWNER", { by: "eve" }));
-    return [made, changed, seen, removed, denied];
+    return [made, changed, seen, teams, named, removed, denied];
   },
   health: async () => (await client.health()).status,
   ready: () => client.ready(),

@@ -58,6 +58,7 @@
 	ROUTE(PATCH, "/v1/users/{user}", v1_update_user, TENANT, 0) \
 	ROUTE(GET, "/v1/users/{user}/quota", v1_get_quota, SESSION, 0) \
 	ROUTE(PUT, "/v1/users/{user}/quota", v1_set_quota, TENANT, 0) \
+	ROUTE(GET, "/v1/teams", v1_list_teams, SESSION, 0, "user limit after") \
 	ROUTE(GET, "/v1/templates", v1_list_templates, TENANT, 0) \
 	ROUTE(POST, "/v1/templates", v1_create_template, ADMIN, 0) \
 	ROUTE(GET, "/v1/templates/{name}", v1_get_template, TENANT, 0) \
