@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from client import BUILD, LODGED, Lodged, is_alive, wait_for
+from roots import tar
 
 DEFAULT_ID = 60777
 
@@ -56,6 +57,38 @@ def test_export_and_import_without_privileges(client):
     assert packed.status == 200 and packed.data[:4] == b"\x28\xb5\x2f\xfd"
     again = client.call("POST", "/v1/snapshots", packed.data, headers={"Content-Type": "application/zstd"})
     assert again.status == 201, again
+
+
+def add_local(home, name, source):
+    return subprocess.run([os.path.join(BUILD, "lodge"), "template", "create", "--local", "--data", home, name, source],
+                          capture_output=True, text=True, timeout=180, check=False)
+
+
+def test_the_service_owns_a_template_that_root_adds_beside_it(tmp_path):
+    (tmp_path / "a.tar").write_bytes(tar(("x", b"1")))
+    d = Lodged()
+    try:
+        templates, outside = os.path.join(d.home, "templates"), tmp_path / "outside"
+        assert not os.path.exists(templates)
+        outside.mkdir()
+        os.symlink(outside, templates)  # of a service that was taken over
+        refused = add_local(d.home, "linked", str(tmp_path / "a.tar"))
+        assert refused.returncode == 1 and "ermission denied" in refused.stderr and not os.listdir(outside), refused
+        os.unlink(templates)
+        added = add_local(d.home, "mine", str(tmp_path / "a.tar"))
+        assert added.returncode == 0, added
+        for path in ("", "mine", "mine/template.json"):
+            st = os.stat(os.path.join(templates, path))
+            assert (st.st_uid, st.st_gid) == (DEFAULT_ID, DEFAULT_ID), path
+        client = d.client()
+        assert "mine" in [t["name"] for t in client.get("/v1/templates").json["templates"]]
+        answer = client.call("POST", "/v1/templates/other", tar(("y", b"1")), headers={"Content-Type": "application/octet-stream"})
+        assert answer.status == 201, answer
+        os.chown(templates, 0, 0)  # as an older version left it
+        refused = add_local(d.home, "third", str(tmp_path / "a.tar"))
+        assert refused.returncode == 1 and f"chown -R {DEFAULT_ID}:{DEFAULT_ID} {templates}" in refused.stderr, refused
+    finally:
+        d.close()
 
 
 def test_all_processes_end_together():

@@ -2,6 +2,7 @@
 /* lodge template --local: the templates of this machine. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -208,6 +209,27 @@ static int fill(struct build *b, struct source *s, struct template *t, struct er
 	return template_fill_sync(b->into, err);
 }
 
+/* The data directory of a service belongs to its user, who must be able to write what root makes
+ * there. Root takes that user's rights meanwhile: the user may have placed a link. */
+static int save_as_owner(const char *home, const char *name, const struct template *t,
+			 struct err *err)
+{
+	struct stat st;
+	int r;
+
+	if (geteuid() != 0 || stat(home, &st) < 0 || st.st_uid == 0)
+		return template_save(home, name, t, err);
+	if (setgroups(0, NULL) < 0 || setegid(st.st_gid) < 0 || seteuid(st.st_uid) < 0)
+		return err_sys(err, errno, "switch to user %u, who owns %s", st.st_uid, home);
+	r = template_save(home, name, t, err);
+	if (r < 0 && err->sys == EACCES)
+		err_ctx(err, "%s: user %u cannot write to it (chown -R %u:%u %s/templates)", home,
+			st.st_uid, st.st_uid, st.st_gid, home);
+	if (seteuid(0) < 0 || setegid(0) < 0)
+		return err_sys(err, errno, "switch back to root");
+	return r;
+}
+
 static int save(struct build *b, const char *home, const char *name, struct source *s,
 		struct template *t, struct err *err)
 {
@@ -221,7 +243,7 @@ static int save(struct build *b, const char *home, const char *name, struct sour
 	delete_files(b->keeper, name, &ignored);
 	if (sandbox_seal(b->into, name, err) < 0)
 		return -1;
-	if (template_save(home, name, t, err) == 0)
+	if (save_as_owner(home, name, t, err) == 0)
 		return 0;
 	delete_files(b->keeper, name, &ignored);
 	return -1;
