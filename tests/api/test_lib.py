@@ -104,7 +104,7 @@ def test_the_example_is_short_and_in_the_documents():
     text = EXAMPLE.read_text()
     assert len(text.splitlines()) <= 30
     assert f"```\n{text}```\n" in (ROOT / "man/liblodge.3.scd").read_text()
-    assert [b.text for b in pages.blocks("c") if b.info == "c"] == [text]
+    assert [b.text for b in pages.blocks("c") if b.info == "c"] == [text, (ROOT / "docs/examples/remove.c").read_text()]
 
 
 def test_the_build_commands_of_the_readme_work(tmp_path, home):
@@ -115,9 +115,10 @@ def test_the_build_commands_of_the_readme_work(tmp_path, home):
     compiler.write_text(f"#!/bin/sh\nexec {shutil.which('cc')} {' '.join(sanitized())} \"$@\"\n")
     compiler.chmod(0o755)
     env = {**os.environ, "LODGE_HOME": home, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
-    block, = [b for b in pages.blocks("c") if b.info == "sh"]
-    done = run("bash", "-ec", block.text, cwd=tmp_path, env=env)
-    assert done.returncode == 0 and "visit number 2\n" in done.stdout
+    done = run("bash", "-ec", "".join(b.text for b in pages.blocks("c") if b.info == "sh"), cwd=tmp_path, env=env)
+    assert done.returncode == 0 and "visit number 2\n" in done.stdout, done
+    state, hibernated, removed = done.stdout.splitlines()[-3:]
+    assert (state.split()[1], hibernated) == ("active", "hibernated") and removed == f"removed {state.split()[0]}: no longer needed"
 
 
 def functions(text):
