@@ -23,6 +23,7 @@ RUN_BY = {
     "service": (("sh",), "tests/vm/systemd.sh"),  # on a machine with systemd and the packages
     "c": (("c", "sh"), "tests/api/test_lib.py"),
     "wheel": (("sh",), "tests/sdk_python/test_package.py"),
+    "pack": (("sh",), "tests/sdk_typescript/test_install.py"),
     "python": (("python",), "tests/sdk_python/test_package.py"),  # with a lodged; all blocks of a page in one process
     "mode": (("python",), "tests/sdk_python/test_package.py"),  # the same, in both modes
     "typescript": (("ts",), "tests/sdk_typescript/test_typescript.py"),  # each block is a module

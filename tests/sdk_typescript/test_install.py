@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import pages
 from client import KEY, SOURCE
 from typescript_package import PACKAGE, PROGRAMS, run
 
@@ -49,6 +50,16 @@ def tarball(built, tmp_path_factory):
     run("npm", "run", "-s", "build:cjs", "--", "--noCheck")  # the rest is built
     run(*NPM, "pack", "--pack-destination", str(out))
     return str(next(out.glob("*.tgz")))
+
+
+def test_the_commands_of_the_readme_install_the_package(tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / "sdk/typescript", ignore=shutil.ignore_patterns("node_modules", "build", "dist", "test"))
+    (tmp_path / "package.json").write_text('{"private": true, "type": "module"}\n')
+    block, = pages.blocks("pack")
+    quiet = {"npm_config_audit": "false", "npm_config_fund": "false", "npm_config_prefer_offline": "true"}
+    run("bash", "-ec", block.text, cwd=tmp_path, env={**os.environ, **quiet})
+    said = run("node", "-e", 'import("lodge-sandbox").then((m) => console.log(m.VERSION, typeof m.Sandbox.create))', cwd=tmp_path)
+    assert re.fullmatch(r"\d+\.\d+\.\d+ function\n", said), said
 
 
 @pytest.fixture(scope="module")
