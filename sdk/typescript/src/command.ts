@@ -85,9 +85,9 @@ export interface BackgroundRunOptions extends RunOptions {
  * ```
  */
 export class Result<T extends string | Uint8Array = string> {
-  /** The output; the last 8 MiB of it if it is longer. */
+  /** The output; of a longer one the last MiB, or the last 8 MiB with `onStdout` or `onStderr`. */
   readonly stdout: T;
-  /** The error output; the last 8 MiB of it if it is longer. */
+  /** The error output; of a longer one as much as of `stdout`. */
   readonly stderr: T;
   /** The exit code, or null if a signal ended the command or its end is unknown. */
   readonly exitCode: number | null;
@@ -113,6 +113,7 @@ export class Result<T extends string | Uint8Array = string> {
     this.timedOut = result.timed_out;
     this.truncated = result.truncated || dropped;
     this.limitsHit = [...result.limits];
+    if (dropped && !this.limitsHit.includes("LIMIT_OUTPUT")) this.limitsHit.push("LIMIT_OUTPUT");
     this.durationMs = result.duration_ms;
     this.commandId = result.exec_id;
   }

@@ -186,8 +186,8 @@ export class SessionClient {
   /**
    * Runs a command and waits for its end; a command that fails is a result.
    *
-   * With its idempotency key it is sent again when the connection breaks, and runs once. The result has the last 8 MiB
-   * of each stream. After `timeout_ms` (default 30000; 0: never) all it started is killed; a `signal` ends the call,
+   * With its idempotency key it is sent again when the connection breaks, and runs once. The result has the last MiB
+   * of each stream, or `max_output_bytes` of it, at most 8 MiB. After `timeout_ms` (default 30000; 0: never) all it started is killed; a `signal` ends the call,
    * not the command.
    */
   exec(command: Command, options: ExecOptions = {}, call: CallOptions = {}): Promise<ExecOutcome> {

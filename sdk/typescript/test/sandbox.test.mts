@@ -335,6 +335,17 @@ test("a terminal shows, takes input and a size", async () => {
   await shell.close();
 });
 
+test("a result says that it has only the end of the output", async () => {
+  await using box = await Sandbox.create(SMALL);
+  const much = "head -c 9000000 /dev/zero | tr '\\0' x";
+  let heard = 0;
+  for (const [options, size] of [[{}, 1 << 20], [{ onStdout: (text: string) => void (heard += text.length) }, 8 << 20]] as const) {
+    const result = await box.run(much, { ...options, timeoutMs: 300_000 });
+    assert.deepEqual([result.stdout.length, result.truncated, result.limitsHit], [size, true, ["LIMIT_OUTPUT"]]);
+  }
+  assert.equal(heard, 9_000_000);
+});
+
 test("wait of a terminal keeps what was not read", async () => {
   await using box = await Sandbox.create(SMALL);
   await using terminal = await box.pty("echo first; read a; echo got:$a; exit 5");
