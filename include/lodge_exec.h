@@ -102,6 +102,7 @@ struct lodge_exec_info {
 	int64_t started_at, ended_at;
 	int64_t stdout_bytes, stderr_bytes; /* total bytes it wrote */
 	int64_t cpu_ms, max_rss_bytes;
+	const char *reason; /* why lodge ended it; "": it ended by itself, or is running */
 };
 int lodge_exec_get(struct lodge_exec *x, struct lodge_exec_info **ret);
 

@@ -6,6 +6,7 @@
 
 #include "exec/exec_lookup.h"
 #include "machine/exec_output_file.h"
+#include "machine/exec_reason.h"
 #include "session/session.h"
 #include "sandbox/guest_exec_log.h"
 #include "machine/exec_record_output.h"
@@ -70,6 +71,7 @@ static int reconcile_row(struct engine *e, const struct caller *caller, struct s
 		now.state = EXEC_LOST;
 		now.exit_code = -1;
 		now.ended_at = engine_now(e);
+		exec_reason_set(&now, "its result is unknown: its sandbox has no record of it");
 		if (STORE_CALL(e, store_exec_finish, &now, err) < 0)
 			return -1;
 	}

@@ -14,6 +14,7 @@
 #include "exec/exec_lookup.h"
 #include "session/resume.h"
 #include "machine/exec_output_file.h"
+#include "machine/exec_reason.h"
 #include "machine/machine_watch.h"
 #include "session/reconcile.h"
 #include "exec/command_policy.h"
@@ -175,16 +176,20 @@ static struct store_exec make_row(struct session *n, const struct exec_opts *opt
 	return rec;
 }
 
-/* A key leads to this id, but the command never ran. */
+/* A key leads to this id, but the command never ran. NULL: nobody knows whether it did. */
 static int record_not_run(struct session *n, const struct exec_opts *opts, const char *id,
-			  enum exec_state state, int code, struct err *err)
+			  const struct err *why, struct err *err)
 {
 	struct store_exec rec = make_row(n, opts, id);
 	int r = -1;
 
-	rec.state = (uint8_t)state;
-	rec.exit_code = code;
+	rec.state = why ? EXEC_EXITED : EXEC_LOST;
+	rec.exit_code = why ? 126 : -1;
 	rec.ended_at = rec.started_at;
+	if (why)
+		exec_reason_set_failed_start(&rec, why);
+	exec_reason_set(&rec,
+			"lodge was stopped while it started the command; its result is unknown");
 	r = STORE_CALL(n->engine, store_exec_record, &rec, err);
 	store_exec_fini(&rec);
 	return r;
@@ -279,13 +284,32 @@ static int begin_exec(struct exec_record *c, const struct exec_launch *s, struct
 	return 0;
 }
 
-/* Claims the key, if any. If it was used before, sets s->used and s->id. */
+static int check_responds(struct machine *v, struct err *err)
+{
+	MUTEX_GUARD(&v->mutex);
+	return v->stalled && !v->gone ? machine_fail_stalled(v, err) : 0;
+}
+
+static bool is_key_used(struct exec_launch *s)
+{
+	struct store_once o = make_once(s->opts->idempotency_key, s->n->rec.tenant, s->n->id), was;
+	struct err ignored;
+	int r = -1;
+
+	r = STORE_CALL(s->n->engine, store_once_find, &o, &was, &ignored);
+	return r == 0;
+}
+
+/* Claims the key, if any. If it was used before, sets s->used and s->id. A command that certainly
+ * does not start leaves its key unused, so that a retry can start it. */
 static bool may_begin(struct exec_launch *s, struct exec_record *c, struct err *err)
 {
 	int r;
 
 	if (!s->opts->idempotency_key || s->claimed)
 		return true;
+	if (check_responds(c->machine, err) < 0 && !is_key_used(s))
+		return false;
 	r = claim_key(c, s->opts->idempotency_key, s->id, err);
 	s->claimed = r == 0;
 	s->used = r > 0;
@@ -335,7 +359,7 @@ static struct exec_handle *launch_exec(struct exec_launch *s, struct err *err)
 			break;
 	}
 	if (s->claimed) /* later uses of the key find a command that never ran */
-		(void)record_not_run(s->n, s->opts, s->id, EXEC_EXITED, 126, &second);
+		(void)record_not_run(s->n, s->opts, s->id, err, &second);
 	return NULL;
 }
 
@@ -380,6 +404,9 @@ static int wait_started(struct exec_record *c, struct err *err)
 	if (!is_start_final(c)) {
 		kill_unrecorded(c); /* if it starts after all, the caller does not expect it */
 		(void)machine_fail_stalled(c->machine, err);
+		exec_reason_set(&c->rec, "killed by lodge: the sandbox did not respond while the "
+					 "command was started; it may have run in part");
+		c->rec.start_failed = true;
 		return err_ctx(err, "the command may still start");
 	}
 	if (c->start_failed) {
@@ -387,6 +414,20 @@ static int wait_started(struct exec_record *c, struct err *err)
 		return -1;
 	}
 	return c->started ? 0 : err_set(err, ERR_UNAVAILABLE, "the engine is shutting down");
+}
+
+/* A retry gets no result where the first request got an error. */
+static int check_first_use(struct exec_handle *x, struct err *err)
+{
+	const struct store_exec *rec = &x->record->rec;
+
+	EXEC_RECORD_GUARD(x->record);
+	if (!rec->start_failed)
+		return 0;
+	return err_set(err, ERR_CONFLICT,
+		       "command %s of this idempotency key was not run: %s; "
+		       "send it with another key to run it again",
+		       rec->id, rec->reason);
 }
 
 /* Opens the command that the key led to before; NULL with err. */
@@ -404,7 +445,7 @@ static struct exec_handle *open_first_use(struct exec_launch *s, struct err *err
 			store_exec_fini(&rec);
 		else if (err->code == ERR_NOT_FOUND)
 			/* an engine died between the claim and the row: unknown result */
-			r = record_not_run(s->n, s->opts, s->id, EXEC_LOST, -1, err);
+			r = record_not_run(s->n, s->opts, s->id, NULL, err);
 		session_unlock(steal_ptr(&s->n));
 		return r < 0 || exec_open(e, s->caller, s->id, &x, err) < 0 ? NULL : x;
 	}
@@ -449,6 +490,10 @@ int exec_start(struct engine *e, const struct caller *caller, const struct sessi
 	shell_rules_fini(&s.rules);
 	if (s.used) {
 		x = open_first_use(&s, err);
+		if (x && check_first_use(x, err) < 0) {
+			exec_close(x);
+			x = NULL;
+		}
 	} else if (x && finish_start(&s, x, err) < 0) {
 		exec_close(x);
 		x = NULL;

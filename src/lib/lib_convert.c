@@ -252,6 +252,7 @@ int lib_put_exec(struct store_exec *rec, struct lodge_exec_info **ret)
 		.stderr_bytes = b->rec.stderr_bytes,
 		.cpu_ms = b->rec.cpu_ms,
 		.max_rss_bytes = b->rec.max_rss_bytes,
+		.reason = b->rec.reason,
 	};
 	*ret = &b->pub;
 	return 0;

@@ -3,6 +3,7 @@
  * engine, ended ones are recorded, and those that neither side knows are lost. A process without
  * a row gets one, so that nothing runs unrecorded. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "sandbox/guest_exec_sync.h"
 #include "machine/exec_adopt.h"
 #include "machine/exec_output_file.h"
+#include "machine/exec_reason.h"
 
 enum {
 	PAGE = 200,
@@ -60,7 +62,11 @@ static int finish_row(struct engine *e, struct store_exec *rec, enum exec_state 
 {
 	rec->state = (uint8_t)state;
 	rec->exit_code = -1;
+	rec->signal = state == EXEC_KILLED ? SIGKILL : 0;
 	rec->ended_at = engine_now(e);
+	exec_reason_set(rec, state == EXEC_KILLED
+				     ? "killed with its sandbox, which ended"
+				     : "its result is unknown: its sandbox has no record of it");
 	return STORE_CALL(e, store_exec_finish, rec, err);
 }
 

@@ -12,6 +12,7 @@
 #include "engine/session_state.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec_log.h"
+#include "machine/exec_reason.h"
 #include "machine/exec_record.h"
 #include "machine/exec_output_file.h"
 #include "machine/machine_pump.h"
@@ -431,7 +432,9 @@ static void fail_start(struct exec_record *c, const struct err *why)
 	c->start_failed = status == 0;
 	c->start_error = *why;
 	c->result = (struct guest_exec_result){ .code = status ? status : 126 };
-	if (status) {
+	if (!status) {
+		exec_reason_set_failed_start(&c->rec, why);
+	} else {
 		err_ctx(&said, "lodge");
 		guest_exec_put_line(c->exec, said.msg);
 	}
@@ -460,6 +463,7 @@ static void on_end(struct guest_exec *x, void *arg)
 		fail_start(c, guest_exec_error(x));
 	} else {
 		c->result = (struct guest_exec_result){ .code = -1 };
+		exec_reason_set(&c->rec, "its result is unknown: %s", guest_exec_error(x)->msg);
 		exec_record_end(c, EXEC_LOST);
 	}
 }
@@ -486,7 +490,10 @@ void exec_end_all(struct machine *v)
 			c->start_failed = true;
 			err_set(&c->start_error, ERR_UNAVAILABLE,
 				"the sandbox of session %s is gone", v->session);
+			exec_reason_set_failed_start(&c->rec, &c->start_error);
 		}
+		exec_reason_set(&c->rec, "killed with its sandbox, which %s",
+				v->watch.gave_up ? "did not respond" : "ended");
 		c->result = (struct guest_exec_result){ .code = -1, .signal = SIGKILL };
 		exec_record_end(c, EXEC_KILLED);
 	}

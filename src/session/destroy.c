@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "machine/exec.h"
 #include "machine/exec_output_file.h"
+#include "machine/exec_reason.h"
 #include "session/destroy.h"
 #include "session/session.h"
 
@@ -55,8 +56,8 @@ static int record_destruction(struct session *n, const struct session_cause_opts
 static int remove_records(struct session *n, struct err *err)
 {
 	enum store_reserve_use was = store_reserve_set(STORE_RESERVE_ALL);
-	int r = STORE_CALL(n->engine, store_exec_finish_all, n->id, EXEC_KILLED,
-			   engine_now(n->engine), err);
+	struct store_exec end = exec_end_with_sandbox(engine_now(n->engine));
+	int r = STORE_CALL(n->engine, store_exec_finish_all, n->id, &end, err);
 
 	if (r == 0) {
 		exec_output_remove(n->engine, n->id);

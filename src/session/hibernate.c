@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
-#include "machine/exec.h"
+#include "machine/exec_reason.h"
 #include "layers/layers_sync.h"
 #include "machine/machine.h"
 #include "session/hibernate.h"
@@ -97,6 +97,7 @@ static int finish(struct session *n, const struct session_cause_opts *why, struc
 {
 	char sandbox[STORE_ID];
 	bool whole = false;
+	struct store_exec end = exec_end_with_sandbox(engine_now(n->engine));
 
 	memcpy(sandbox, n->rec.sandbox, sizeof(sandbox));
 	if (n->machine) /* once: a retry has no machine */
@@ -105,8 +106,7 @@ static int finish(struct session *n, const struct session_cause_opts *why, struc
 		return -1;
 	hook_crash("hibernate:stopped");
 	/* those of a sandbox that died while no engine ran; machine_close() ends the others */
-	if (!n->machine && STORE_CALL(n->engine, store_exec_finish_all, n->id, EXEC_KILLED,
-				      engine_now(n->engine), err) < 0)
+	if (!n->machine && STORE_CALL(n->engine, store_exec_finish_all, n->id, &end, err) < 0)
 		return -1;
 	session_end_machine(n);
 	if (keeper_conn_seal(n->engine, sandbox, sandbox, &whole, err) < 0)

@@ -236,7 +236,9 @@ STORE_LIST(snapshot);
 	X(INT, stderr_bytes)                                                                       \
 	X(INT, cpu_ms)                                                                             \
 	X(INT, max_rss_bytes)                                                                      \
-	X(INT, hits) /* enum agent_hit: includes the three booleans */
+	X(INT, hits) /* enum agent_hit: includes the three booleans */                             \
+	X(TEXT, reason, STORE_TEXT) /* why lodge ended it; "": it ended by itself */               \
+	X(BOOL, start_failed) /* its caller got an error instead of a result */
 #define STORE_COLUMNS_exec(FIRST, X)                                                               \
 	STORE_COLUMNS_exec_start(FIRST, X) STORE_COLUMNS_exec_result(X, X)
 STORE_RECORD(exec);

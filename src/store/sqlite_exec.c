@@ -30,12 +30,15 @@ int store_exec_finish(struct store *st, const struct store_exec *e, struct err *
 	return err_set(err, ERR_CONFLICT, "exec %s has already ended", e->id);
 }
 
-int store_exec_finish_all(struct store *st, const char *session, uint8_t state, int64_t at,
+int store_exec_finish_all(struct store *st, const char *session, const struct store_exec *end,
 			  struct err *err)
 {
-	return db_write(
-		st, "UPDATE exec SET state = ?2, ended_at = ?3 WHERE session = ?1 AND state = 0",
-		DB_VALUES(db_text(session), db_int(state), db_int(at)), err);
+	return db_write(st,
+			"UPDATE exec SET state = ?2, exit_code = ?3, signal = ?4, ended_at = ?5,"
+			" reason = ?6 WHERE session = ?1 AND state = 0",
+			DB_VALUES(db_text(session), db_int(end->state), db_int(end->exit_code),
+				  db_int(end->signal), db_int(end->ended_at), db_text(end->reason)),
+			err);
 }
 
 int store_exec_count_running(struct store *st, const char *session, int64_t *ret, struct err *err)

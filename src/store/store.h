@@ -171,7 +171,7 @@ int store_exec_record(struct store *st, struct store_exec *e, struct err *err);
 /* Records the result. CONFLICT if the exec has ended before. */
 int store_exec_finish(struct store *st, const struct store_exec *e, struct err *err);
 /* Sets the state of all running execs of a session whose sandbox has ended. */
-int store_exec_finish_all(struct store *st, const char *session, uint8_t state, int64_t at,
+int store_exec_finish_all(struct store *st, const char *session, const struct store_exec *end,
 			  struct err *err);
 int store_exec_count_running(struct store *st, const char *session, int64_t *ret, struct err *err);
 int store_exec_get(struct store *st, const char *id, struct store_exec *ret, struct err *err);

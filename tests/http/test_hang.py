@@ -4,12 +4,14 @@ import contextlib
 import http.client
 import os
 import signal
+import subprocess
 import threading
 
 import pytest
 
-from client import Lodged, is_alive, wait_for
+from client import BUILD, KEY, Lodged, is_alive, wait_for
 from machine import stopped
+from ways import lodge
 from ws import Refused, Terminal
 
 HELD_SECONDS = 60  # the deadline is one second; a call that takes this long is held
@@ -79,6 +81,71 @@ def test_a_call_that_needs_the_sandbox_is_answered(patient, call):
     assert client.delete(at).status == 200
 
 
+def says_killed(answer):
+    assert answer.status == 409 and answer.code == "CONFLICT" and "did not respond" in answer.message, answer
+    assert not answer.json["error"]["retryable"], answer
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
+def test_a_retry_of_a_killed_command_gets_the_reason(patient, accept):
+    client, s, init = new(patient)
+    at = "/v1/sessions/" + s["id"]
+
+    def start():
+        return client.call("POST", at + "/exec", {"command": "echo late", "idempotency_key": "one"}, {"Accept": accept})
+
+    def record():
+        return client.get(at + "/execs").json["execs"][-1]
+
+    with stopped(init):
+        unresponsive(start())
+        says_killed(start())
+    assert wait_for(lambda: record()["state"] != "running")
+    assert record()["state"] == "killed" and "killed by lodge" in record()["reason"], record()
+    says_killed(start())
+    patient.stop()
+    patient.start()
+    client.port = patient.port
+    says_killed(start())
+    ordinary = client.post(at + "/exec", {"command": "echo now", "idempotency_key": "two"})
+    assert ordinary.json["stdout"] == "now\n" and ordinary.json["reason"] is None, ordinary
+    assert client.delete(at).status == 200
+
+
+def test_a_retry_of_a_command_that_was_not_sent_starts_it(patient):
+    client, s, init = new(patient)
+    at = "/v1/sessions/" + s["id"]
+
+    def start(key):
+        return client.post(at + "/exec", {"command": "echo ran", "idempotency_key": key})
+
+    with stopped(init):
+        unresponsive(start("one"))
+        for _ in range(2):  # by now it is known that the sandbox does not respond
+            unresponsive(start("two"))
+    assert wait_for(lambda: start("two").status == 200)
+    assert start("two").json["stdout"] == "ran\n"
+    assert client.delete(at).status == 200
+
+
+def test_the_python_client_does_not_take_it_for_a_result(patient):
+    client, s, init = new(patient)
+    with lodge.Client(patient.http_url, KEY) as sdk, stopped(init):
+        with pytest.raises(lodge.ConflictError, match="did not respond"):
+            sdk.session(s["id"]).exec("echo late")
+    assert client.delete("/v1/sessions/" + s["id"]).status == 200
+
+
+def test_the_command_line_does_not_take_it_for_a_result(patient):
+    client, s, init = new(patient)
+    env = {**os.environ, "LODGE_URL": patient.http_url, "LODGE_API_KEY": KEY}
+    with stopped(init):
+        done = subprocess.run([os.path.join(BUILD, "lodge"), "exec", s["id"], "-c", "echo late"], env=env, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=5 * HELD_SECONDS, check=False)
+    assert done.returncode == 125 and not done.stdout and "respond" in done.stderr, done
+    assert client.delete("/v1/sessions/" + s["id"]).status == 200
+
+
 def test_a_terminal_is_refused(patient):
     client, s, init = new(patient)
     with stopped(init):
@@ -127,7 +194,8 @@ def test_it_is_replaced_and_the_loss_reported(hasty):
     cause = client.session(s["id"])["cause"]
     assert cause["code"] == "unavailable" and "did not respond" in cause["text"], cause
     assert not is_alive(init)
-    assert client.get(f"{at}/execs/{job}").json["exec"]["state"] == "killed"
+    ended = client.get(f"{at}/execs/{job}").json["exec"]
+    assert ended["state"] == "killed" and ended["reason"] == "killed with its sandbox, which did not respond", ended
     answer = client.post(at + "/exec", {"command": "cat f; pgrep sleep || echo none"})
     assert answer.json["stdout"] == "kept\nnone\n" and answer.headers["Lodge-Outcome"] == "resumed", answer
     assert client.session(s["id"])["incarnation"] == s["incarnation"] + 1

@@ -364,6 +364,9 @@ static void a_command_ends_once(void)
 static void commands_of_a_lost_sandbox_end_together(void)
 {
 	struct store_exec e = { .tenant = "t", .session = "s1" }, got;
+	const struct store_exec end = {
+		.state = 3, .signal = 9, .exit_code = -1, .ended_at = 77, .reason = "why"
+	};
 	struct store_exec_list l;
 
 	OPEN();
@@ -374,11 +377,13 @@ static void commands_of_a_lost_sandbox_end_together(void)
 		e.ended_at = i == 0 ? 10 : 0;
 		CHECK(!store_exec_record(st, &e, &err));
 	}
-	CHECK(!store_exec_finish_all(st, "s1", 3, 77, &err));
+	CHECK(!store_exec_finish_all(st, "s1", &end, &err));
 	CHECK(!store_exec_list(st, "s1", all, &l, &err) && l.count == 4);
 	CHECK(l.items[0].state == 1 && l.items[0].ended_at == 10);
 	for (int i = 1; i < 4; i++)
-		CHECK(l.items[i].state == 3 && l.items[i].ended_at == 77);
+		CHECK(l.items[i].state == 3 && l.items[i].ended_at == 77 &&
+		      l.items[i].signal == 9 && l.items[i].exit_code == -1 &&
+		      !strcmp(l.items[i].reason, "why"));
 	store_exec_list_fini(&l);
 	CHECK(!store_exec_list(st, "s1", (struct store_page){ .limit = 4 }, &l, &err));
 	CHECK(l.count == 4 && !l.next); /* a full last page */

@@ -30,12 +30,14 @@ def result_of(done: ExecResult, text: bool) -> Result[Any]:
     def shown(data: bytes) -> Any:
         return data.decode("utf-8", "replace") if text else data
     return Result(shown(done.stdout), shown(done.stderr), done.exit_code, done.signal, done.timed_out, done.truncated,
-                  list(done.limits), done.duration_ms / 1000, done.exec_id)
+                  list(done.limits), done.duration_ms / 1000, done.exec_id, done.reason)
 
 
 def _ending(result: Result[Any]) -> str:
     if result.timed_out:
         return f"timed out after {result.duration:.3g} s"
+    if result.reason:
+        return f"did not end by itself: {result.reason}"
     if result.exit_code is not None:
         return f"ended with exit code {result.exit_code}"
     return f"was ended by signal {result.signal}" if result.signal else "was lost with its sandbox"

@@ -206,6 +206,8 @@ class Exec(TypedDict):
     timed_out: bool
     oom_killed: bool
     truncated: bool
+    reason: Union[str, None]
+    """Why lodge ended the command, or why its result is unknown. null if it ended by itself, or is running."""
     limits: List[Literal['TIMEOUT', 'LIMIT_MEMORY', 'LIMIT_PIDS', 'LIMIT_OUTPUT', 'LIMIT_DISK', 'LIMIT_FILE']]
     """Limits it exceeded."""
     stdout_bytes: int
@@ -235,6 +237,8 @@ class ExecAnswer(TypedDict):
     """The kernel killed a process because memory ran out."""
     lost: bool
     """The sandbox ended before the result was known."""
+    reason: Union[str, None]
+    """Why lodge ended the command, or why its result is unknown. null if it ended by itself."""
     limits: List[Literal['TIMEOUT', 'LIMIT_MEMORY', 'LIMIT_PIDS', 'LIMIT_OUTPUT', 'LIMIT_DISK', 'LIMIT_FILE']]
     """Limits it exceeded."""
     duration_ms: int
@@ -305,8 +309,9 @@ class ExecRequest(TypedDict, total=False):
     user: str
     """User in the sandbox. Default: the session's."""
     idempotency_key: str
-    """A repeated request with this key in this session within 7 days returns the same command, which runs once.
-    With `stdin`, only if you wait for the command."""
+    """A repeated request with this key in this session within 7 days returns the same command, which runs once. If
+    the first request failed because the command could not be started, or its sandbox did not respond, a
+    repeated one returns 409 with the reason. With `stdin`, only if you wait for the command."""
     max_output_bytes: int
     """Bytes to keep of each stream. More than the session's `output_bytes` returns 400. The oldest are discarded
     first. A response has the last 8 MiB of each stream; everything kept can be read by offset."""
@@ -332,6 +337,8 @@ class ExecResult(TypedDict):
     """The kernel killed a process because memory ran out."""
     lost: bool
     """The sandbox ended before the result was known."""
+    reason: Union[str, None]
+    """Why lodge ended the command, or why its result is unknown. null if it ended by itself."""
     limits: List[Literal['TIMEOUT', 'LIMIT_MEMORY', 'LIMIT_PIDS', 'LIMIT_OUTPUT', 'LIMIT_DISK', 'LIMIT_FILE']]
     """Limits it exceeded."""
     duration_ms: int
@@ -1781,6 +1788,8 @@ class ExecExitEvent(TypedDict):
     """The kernel killed a process because memory ran out."""
     lost: bool
     """The sandbox ended before the result was known."""
+    reason: Union[str, None]
+    """Why lodge ended the command, or why its result is unknown. null if it ended by itself."""
     limits: List[Literal['TIMEOUT', 'LIMIT_MEMORY', 'LIMIT_PIDS', 'LIMIT_OUTPUT', 'LIMIT_DISK', 'LIMIT_FILE']]
     """Limits it exceeded."""
     duration_ms: int

@@ -28,6 +28,7 @@ class ExecResult:
     timed_out: bool = False
     oom_killed: bool = False
     lost: bool = False
+    reason: Optional[str] = None  # why lodge ended it, or why its result is unknown; None: it ended by itself
     limits: List[str] = dataclasses.field(default_factory=list)
     duration_ms: int = 0
     usage: Dict[str, int] = dataclasses.field(default_factory=dict)
@@ -116,6 +117,7 @@ class Result(Generic[AnyStr]):
     limits_hit: List[str]  # such as "LIMIT_MEMORY"
     duration: float  # seconds
     command_id: str
+    reason: Optional[str] = None  # why lodge ended it, or why its result is unknown; None: it ended by itself
 
     @property
     def ok(self) -> bool:

@@ -99,6 +99,8 @@ export class Result<T extends string | Uint8Array = string> {
   readonly truncated: boolean;
   /** The limits that the command reached, such as `LIMIT_MEMORY`. */
   readonly limitsHit: string[];
+  /** Why lodge ended the command, or why its result is unknown; null if it ended by itself. */
+  readonly reason: string | null;
   /** How long the command ran. */
   readonly durationMs: number;
   /** The id of the command, for {@link Sandbox.command}. */
@@ -114,6 +116,7 @@ export class Result<T extends string | Uint8Array = string> {
     this.truncated = result.truncated || dropped;
     this.limitsHit = [...result.limits];
     if (dropped && !this.limitsHit.includes("LIMIT_OUTPUT")) this.limitsHit.push("LIMIT_OUTPUT");
+    this.reason = result.reason;
     this.durationMs = result.duration_ms;
     this.commandId = result.exec_id;
   }
@@ -127,6 +130,7 @@ export class Result<T extends string | Uint8Array = string> {
 /** How a command ended, in words. */
 function endOf(result: Result<string | Uint8Array>): string {
   if (result.timedOut) return `timed out after ${result.durationMs} ms`;
+  if (result.reason !== null) return `did not end by itself: ${result.reason}`;
   if (result.signal !== null) return `was killed by signal ${result.signal}`;
   return result.exitCode === null ? "ended without a result: its sandbox ended" : `ended with exit code ${result.exitCode}`;
 }

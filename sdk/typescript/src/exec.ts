@@ -287,7 +287,7 @@ export async function* follow(
 
 /** As a stream reports it. Only its reader knows whether output is missing. */
 function resultOf(exec: Exec, gap: boolean): ExecResult {
-  const { exec_id, exit_code, signal, stdout_bytes, stderr_bytes, timed_out, oom_killed, usage } = exec;
+  const { exec_id, exit_code, signal, stdout_bytes, stderr_bytes, timed_out, oom_killed, reason, usage } = exec;
   const limits: ExecResult["limits"] = exec.limits.filter((limit) => limit !== "LIMIT_OUTPUT");
   if (gap) limits.push("LIMIT_OUTPUT");
   return {
@@ -300,6 +300,7 @@ function resultOf(exec: Exec, gap: boolean): ExecResult {
     timed_out,
     oom_killed,
     lost: exec.state === "lost",
+    reason,
     limits,
     duration_ms: exec.duration_ms ?? 0,
     usage,

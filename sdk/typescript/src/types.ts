@@ -314,6 +314,8 @@ export interface Exec {
   timed_out: boolean;
   oom_killed: boolean;
   truncated: boolean;
+  /** Why lodge ended the command, or why its result is unknown. null if it ended by itself, or is running. */
+  reason: string | null;
   /** Limits it exceeded. */
   limits: ("TIMEOUT" | "LIMIT_MEMORY" | "LIMIT_PIDS" | "LIMIT_OUTPUT" | "LIMIT_DISK" | "LIMIT_FILE")[];
   stdout_bytes: number;
@@ -395,8 +397,9 @@ export interface ExecRequest {
   /** User in the sandbox. Default: the session's. */
   user?: string;
   /**
-   * A repeated request with this key in this session within 7 days returns the same command, which runs once.
-   * With `stdin`, only if you wait for the command.
+   * A repeated request with this key in this session within 7 days returns the same command, which runs once. If
+   * the first request failed because the command could not be started, or its sandbox did not respond, a
+   * repeated one returns 409 with the reason. With `stdin`, only if you wait for the command.
    */
   idempotency_key?: string;
   /**
@@ -425,6 +428,8 @@ export interface ExecResult {
   oom_killed: boolean;
   /** The sandbox ended before the result was known. */
   lost: boolean;
+  /** Why lodge ended the command, or why its result is unknown. null if it ended by itself. */
+  reason: string | null;
   /** Limits it exceeded. */
   limits: ("TIMEOUT" | "LIMIT_MEMORY" | "LIMIT_PIDS" | "LIMIT_OUTPUT" | "LIMIT_DISK" | "LIMIT_FILE")[];
   duration_ms: number;

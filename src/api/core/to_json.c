@@ -215,6 +215,7 @@ static void put_end(struct json_out *j, const struct store_exec *x)
 	json_out_bool(j, "timed_out", x->timed_out);
 	json_out_bool(j, "oom_killed", x->oom_killed);
 	json_out_bool(j, "truncated", x->truncated);
+	json_out_text(j, "reason", x->reason);
 }
 
 void api_put_hits(struct json_out *j, unsigned hits)

@@ -168,6 +168,7 @@ int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_
 	json_out_bool(j, "timed_out", r->hits & AGENT_HIT_TIME);
 	json_out_bool(j, "oom_killed", rec.oom_killed);
 	json_out_bool(j, "lost", rec.state == EXEC_LOST);
+	json_out_text(j, "reason", rec.reason);
 	api_put_hits(j, r->hits);
 	json_out_u64(j, "duration_ms", r->duration_us / 1000);
 	json_out_object(j, "usage");

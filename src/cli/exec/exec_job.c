@@ -157,10 +157,8 @@ void exec_job_explain(const struct exec_job *j)
 	if (j->gap)
 		fputs("lodge: LIMIT_OUTPUT: some output was discarded before lodge could read it\n",
 		      stderr);
-	if (member_true(j->end, "lost") || member_is(j->end, "state", "lost"))
-		fputs("lodge: the sandbox ended while the command was running; its result is "
-		      "unknown\n",
-		      stderr);
+	if (*member_text(j->end, "reason"))
+		fprintf(stderr, "lodge: %s\n", member_text(j->end, "reason"));
 }
 
 static json_t *to_json(const struct job_text *t, bool text)
