@@ -16,7 +16,8 @@ enum { QUIET_WAIT_MS = 2000 };
 
 static int record_layer(struct session *n, bool whole, struct err *err)
 {
-	struct store_layer l = { .created_at = engine_now(n->engine) };
+	struct store_layer l = { .bytes = (int64_t)n->disk_bytes,
+				 .created_at = engine_now(n->engine) };
 	struct store_layer there;
 	int r = -1;
 

@@ -534,7 +534,9 @@ void session_charge_cpu(struct session *n)
 	struct keeper_stats used;
 	struct err ignored;
 
+	n->disk_bytes = 0;
 	if (keeper_conn_stats(n->engine, n->rec.sandbox, &used, &ignored) == 0) {
+		n->disk_bytes = used.disk_bytes == UINT64_MAX ? 0 : used.disk_bytes;
 		quota_charge(n->engine, &n->rec, used.cpu_us);
 		usage_count(n, &used);
 	}

@@ -33,6 +33,7 @@ struct session {
 	unsigned probe_failures; /* probes in a row without an answer; with the session's lock */
 	uint64_t cpu_us; /* of the sandbox when it was last due */
 	int64_t cpu_sampled_at; /* when that was; 0: never */
+	uint64_t disk_bytes; /* of its sandbox when that was ended; 0: unknown */
 	int64_t probe_failed_at; /* clock_mono_ms() of the last failed probe */
 	struct usage_sample sample; /* what its sandbox used; engine.mutex */
 	struct usage_meter meter; /* how much of that is counted; engine.mutex */

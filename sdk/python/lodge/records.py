@@ -1001,7 +1001,8 @@ class SessionRowUsage(TypedDict):
     cpu_pct: Union[float, None]
     """100 is one core."""
     disk: Union[int, None]
-    """Bytes of its sandbox, or of its sealed files."""
+    """Bytes of its sandbox, or of its sealed files. What is written counts at once; deleted files count up to 30
+    seconds longer, also for the limit."""
     disk_limit: int
     pids: Union[int, None]
     at: Union[int, None]
@@ -1122,7 +1123,8 @@ class StatsStats(TypedDict):
     """Read from block devices since the sandbox started."""
     io_write_bytes: Union[int, None]
     disk_bytes: Union[int, None]
-    """null: not known yet."""
+    """Bytes of its files, as the limit counts them. What is written counts at once; deleted files count up to 30
+    seconds longer, also for the limit. null: not known yet."""
     disk_limit_bytes: Union[int, None]
     """Also in the variable `LODGE_DISK_BYTES` of commands. null: this host does not enforce it."""
     disk_full: bool

@@ -1118,7 +1118,10 @@ export interface SessionRow {
     memory_limit: number;
     /** 100 is one core. */
     cpu_pct: number | null;
-    /** Bytes of its sandbox, or of its sealed files. */
+    /**
+     * Bytes of its sandbox, or of its sealed files. What is written counts at once; deleted files count up to 30
+     * seconds longer, also for the limit.
+     */
     disk: number | null;
     disk_limit: number;
     pids: number | null;
@@ -1245,7 +1248,10 @@ export interface Stats {
     /** Read from block devices since the sandbox started. */
     io_read_bytes: number | null;
     io_write_bytes: number | null;
-    /** null: not known yet. */
+    /**
+     * Bytes of its files, as the limit counts them. What is written counts at once; deleted files count up to 30
+     * seconds longer, also for the limit. null: not known yet.
+     */
     disk_bytes: number | null;
     /** Also in the variable `LODGE_DISK_BYTES` of commands. null: this host does not enforce it. */
     disk_limit_bytes: number | null;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
 #include <linux/magic.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/file_io.h"
 
 #define QUOTA_ENABLE_SIMPLE 4 /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA, Linux 6.7 */
 
@@ -92,7 +94,48 @@ int btrfs_limit(int dir, int subvol, uint64_t bytes)
 	return ioctl(dir, BTRFS_IOC_QGROUP_LIMIT, &args) < 0 ? -errno : 0;
 }
 
-int btrfs_usage(int subvol, uint64_t *ret)
+/* Opens what the kernel shows of the quota group: "/sys/fs/btrfs/UUID/qgroups/0_ID". */
+static int open_group(int subvol, uint64_t id)
+{
+	struct btrfs_ioctl_fs_info_args fs = { 0 };
+	char path[128];
+	size_t n = (size_t)snprintf(path, sizeof(path), "/sys/fs/btrfs/");
+
+	if (ioctl(subvol, BTRFS_IOC_FS_INFO, &fs) < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(fs.fsid); i++)
+		n += (size_t)snprintf(path + n, sizeof(path) - n, "%s%02x",
+				      i >= 4 && i <= 10 && i % 2 == 0 ? "-" : "", fs.fsid[i]);
+	snprintf(path + n, sizeof(path) - n, "/qgroups/0_%" PRIu64, id);
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* What the last commit counted, and data that was written since then. Without the latter a file
+ * shows only when its pages were written back and a commit followed, which takes up to a minute.
+ * The limit also counts the metadata that is reserved, an upper bound. */
+static int read_group(int subvol, uint64_t id, struct btrfs_usage *ret)
+{
+	auto_close int dir = open_group(subvol, id);
+	uint64_t counted, written, reserved, more, has_limit, limit;
+
+	/* in this order: a commit in between moves bytes from `written` to `counted` */
+	if (dir < 0 || file_number_at(dir, "rsv_data", "", &written) < 0 ||
+	    file_number_at(dir, "rsv_meta_prealloc", "", &reserved) < 0 ||
+	    file_number_at(dir, "rsv_meta_pertrans", "", &more) < 0 ||
+	    file_number_at(dir, "referenced", "", &counted) < 0 ||
+	    file_number_at(dir, "limit_flags", "", &has_limit) < 0 ||
+	    file_number_at(dir, "max_referenced", "", &limit) < 0)
+		return -ENOENT;
+	ret->bytes = counted + written;
+	reserved += more + ret->bytes;
+	ret->left = !(has_limit & BTRFS_QGROUP_LIMIT_MAX_RFER) ? UINT64_MAX
+		    : limit > reserved			       ? limit - reserved
+							       : 0;
+	return 0;
+}
+
+/* What the last commit counted, for a host without /sys. */
+static int search_group(int subvol, uint64_t id, struct btrfs_usage *ret)
 {
 	struct btrfs_ioctl_search_args args = {
 		.key = { .tree_id = BTRFS_QUOTA_TREE_OBJECTID,
@@ -103,11 +146,7 @@ int btrfs_usage(int subvol, uint64_t *ret)
 	};
 	struct btrfs_ioctl_search_header head;
 	struct btrfs_qgroup_info_item info;
-	uint64_t id = 0;
-	int r = subvol_id(subvol, &id);
 
-	if (r < 0)
-		return r;
 	args.key.min_offset = args.key.max_offset = id;
 	if (ioctl(subvol, BTRFS_IOC_TREE_SEARCH, &args) < 0)
 		return -errno;
@@ -115,8 +154,19 @@ int btrfs_usage(int subvol, uint64_t *ret)
 	if (args.key.nr_items != 1 || head.len < sizeof(info))
 		return -ENODATA;
 	memcpy(&info, args.buf + sizeof(head), sizeof(info));
-	*ret = info.rfer; /* little-endian on disk, as is x86_64 */
+	ret->bytes = info.rfer; /* little-endian on disk, as is x86_64 */
+	ret->left = 0;
 	return 0;
+}
+
+int btrfs_get_usage(int subvol, struct btrfs_usage *ret)
+{
+	uint64_t id = 0;
+	int r = subvol_id(subvol, &id);
+
+	if (r < 0)
+		return r;
+	return read_group(subvol, id, ret) == 0 ? 0 : search_group(subvol, id, ret);
 }
 
 int btrfs_device_bytes(int dir, uint64_t *ret)

@@ -15,7 +15,12 @@ int btrfs_subvol_delete(int dir, const char *name);
 /* `dir` is outside the subvolume: inside a full one the kernel refuses even a higher limit.
  * UINT64_MAX: none. */
 int btrfs_limit(int dir, int subvol, uint64_t bytes);
-int btrfs_usage(int subvol, uint64_t *ret);
+
+struct btrfs_usage {
+	uint64_t bytes;
+	uint64_t left; /* within its limit: at least; UINT64_MAX: it has no limit */
+};
+int btrfs_get_usage(int subvol, struct btrfs_usage *ret);
 
 /* Writes everything, and starts to remove deleted subvolumes. */
 int btrfs_sync(int dir);

@@ -19,7 +19,7 @@
 #include "runtime/storage/loop_volume.h"
 
 /* A full volume still accepts a few blocks, so the test write is larger. */
-enum { PROBE_BYTES = 256 << 10 };
+enum { PROBE_BYTES = 256 << 10, PLENTY_BYTES = 2 << 20, VOLUME_PLENTY_BYTES = 64 << 20 };
 
 static int dir_make(int dir, const char *entry)
 {
@@ -48,11 +48,11 @@ static int subvol_limit(int dir, const char *entry, uint64_t bytes)
 	return fd < 0 ? fd : btrfs_limit(dir, fd, bytes);
 }
 
-static int subvol_usage(int dir, const char *entry, uint64_t *ret)
+static int subvol_usage(int dir, const char *entry, struct btrfs_usage *ret)
 {
 	auto_close int fd = open_entry(dir, entry);
 
-	return fd < 0 ? fd : btrfs_usage(fd, ret);
+	return fd < 0 ? fd : btrfs_get_usage(fd, ret);
 }
 
 static int subvol_snapshot(int dir, const char *from, const char *to)
@@ -432,11 +432,23 @@ int storage_limit(struct storage *s, const char *entry, uint64_t bytes, struct e
 
 uint64_t storage_usage(struct storage *s, const char *entry)
 {
-	uint64_t used;
+	struct btrfs_usage used;
 
 	if (s->dir < 0 || !s->ops->usage || s->ops->usage(s->dir, entry, &used) < 0)
 		return UINT64_MAX;
-	return used;
+	return used.bytes;
+}
+
+/* A test write takes space of the guest until the next commit, so it is made only where it can
+ * fail. */
+static bool has_plenty(struct storage *s, const char *entry)
+{
+	struct btrfs_usage used;
+	struct statvfs fs;
+
+	return s->ops->usage && s->ops->usage(s->dir, entry, &used) == 0 &&
+	       used.left >= PLENTY_BYTES && fstatvfs(s->dir, &fs) == 0 &&
+	       fs.f_bavail >= VOLUME_PLENTY_BYTES / fs.f_frsize;
 }
 
 bool storage_is_full(struct storage *s, const char *entry)
@@ -444,7 +456,7 @@ bool storage_is_full(struct storage *s, const char *entry)
 	char path[300];
 	auto_close int fd = -1;
 
-	if (s->dir < 0)
+	if (s->dir < 0 || has_plenty(s, entry))
 		return false;
 	snprintf(path, sizeof(path), "%s/w", entry);
 	fd = openat(s->dir, path, O_TMPFILE | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);

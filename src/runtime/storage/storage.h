@@ -22,12 +22,14 @@
 #include "base/file_io.h"
 #include "wire/keeper_proto.h"
 
+struct btrfs_usage;
+
 struct storage_ops { /* on entries of one directory; 0 or -errno */
 	int (*make)(int dir, const char *entry);
 	int (*drop)(int dir, const char *entry);
 	/* NULL: not supported */
 	int (*limit)(int dir, const char *entry, uint64_t bytes);
-	int (*usage)(int dir, const char *entry, uint64_t *ret);
+	int (*usage)(int dir, const char *entry, struct btrfs_usage *ret);
 	int (*snapshot)(int dir, const char *from, const char *to);
 };
 
@@ -108,9 +110,9 @@ int storage_move(struct storage *s, const char *from, const char *to, struct err
 int storage_rename(struct storage *s, const char *from, const char *to, struct err *err);
 /* Does nothing if the storage is not open or enforces no limits. */
 int storage_limit(struct storage *s, const char *entry, uint64_t bytes, struct err *err);
-/* UINT64_MAX: unknown. The number lags behind writes by a few seconds. */
+/* UINT64_MAX: unknown. Deleted files count until the file system commits, up to 30 s. */
 uint64_t storage_usage(struct storage *s, const char *entry);
-/* True if a write fails now. This tries one, because the usage lags. */
+/* True if a write fails now. This tries one if little is left. */
 bool storage_is_full(struct storage *s, const char *entry);
 
 #endif
