@@ -280,7 +280,7 @@ int lodge_durable(struct lodge *l, const struct lodge_ref *ref, int *ret);
 struct lodge_stats { /* of the running sandbox */
 	uint64_t memory_bytes, memory_peak_bytes, oom_kills;
 	uint64_t cpu_us;
-	uint64_t pids, pids_denied; /* denied: forks that the limit rejected */
+	uint64_t pids, pids_denied; /* of the guest; denied: forks that the limit rejected */
 	uint64_t disk_bytes; /* deleted files count up to 30 s longer; UINT64_MAX if unknown */
 	int disk_full; /* not 0: nothing more can be written */
 };

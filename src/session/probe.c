@@ -24,7 +24,6 @@ enum {
 	DEADLINE_MAX_MS = 600 * 1000,
 	SHORT_PART = 3, /* a deadline shorter than this part of the usual one proves nothing */
 	RETRY_MS = 1000,
-	OWN_PIDS = 2, /* lodge-init, and a spare shell */
 	TRY_MS = 100, /* between two tries to send */
 	SAMPLE_MS = 100,
 	TOUCH_MS = 1000, /* maximum time from the CPU sample to the touch that follows it */
@@ -404,7 +403,7 @@ static bool sample_briefly(struct session *n, uint64_t before_us)
 
 	nanosleep(&(struct timespec){ .tv_nsec = SAMPLE_MS * 1000000L }, NULL);
 	return keeper_conn_stats(n->engine, n->rec.sandbox, &st, &ignored) == 0 &&
-	       (st.pids > OWN_PIDS || is_busy(before_us, st.cpu_us, SAMPLE_MS));
+	       (st.pids > LIMITS_OWN_PIDS || is_busy(before_us, st.cpu_us, SAMPLE_MS));
 }
 
 /* A process without an exec shows in the number of processes, unless there is no spare shell and
@@ -422,8 +421,8 @@ bool session_is_working(struct session *n)
 		return false;
 	n->cpu_us = st.cpu_us;
 	n->cpu_sampled_at = now;
-	if (st.pids != OWN_PIDS)
-		return st.pids > OWN_PIDS;
+	if (st.pids != LIMITS_OWN_PIDS)
+		return st.pids > LIMITS_OWN_PIDS;
 	if (known)
 		return is_busy(before, st.cpu_us, now - since);
 	return !(n->machine && has_shell(n->machine)) && sample_briefly(n, st.cpu_us);

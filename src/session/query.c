@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "session/query.h"
+#include "session/usage.h"
 #include "session/session.h"
 #include "session/session_spec.h"
 #include "wire/enforcement.h"
@@ -186,8 +187,10 @@ int session_stats(struct engine *e, const struct caller *caller, const struct se
 	if (session_get(e, caller, ref, &s, err) < 0)
 		return -1;
 	if (s.runtime == SESSION_RUNTIME_LIVE) {
-		if (keeper_conn_stats(e, s.sandbox, ret, err) == 0)
+		if (keeper_conn_stats(e, s.sandbox, ret, err) == 0) {
+			usage_subtract_own(e, s.id, ret);
 			return 0;
+		}
 		return err->code != ERR_NOT_FOUND
 			       ? -1
 			       : err_set(err, ERR_CONFLICT,

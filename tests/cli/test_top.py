@@ -30,7 +30,7 @@ def test_top_once(lodged, busy, session):
     assert status == 0 and rows[0].split() == ["SESSION", "USER", "CPU%", "MEMORY", "PIDS", "DISK", "LIMIT", "IDLE", "STATE"]
     assert rows[1].split()[:2] == ["busy", "ada"] and float(rows[1].split()[2]) > 0 and b"\033" not in out
     listed = json.loads(lodged.lodge("top", "--once", "--json")[1])["sessions"]
-    assert [s["id"] for s in listed] == [busy, session] and listed[0]["usage"]["pids"] >= 2
+    assert [s["id"] for s in listed] == [busy, session] and listed[0]["usage"]["pids"] >= 1
     status, _, err = lodged.lodge("top", "--url", "http://127.0.0.1:1")
     assert status == 125 and err
 

@@ -149,6 +149,22 @@ def test_processes(client, at):
     assert wait_for(lambda: run(client, at, command="pkill -x sleep; echo well")["stdout"] == "well\n")
 
 
+def test_processes_of_lodge_are_not_counted(client):
+    at = "/v1/sessions/" + client.enter(key="few")
+
+    def count():
+        return client.get(at + "/stats").json["stats"]["pids"]
+
+    run(client, at, command="true")
+    assert wait_for(lambda: count() == 0)
+    start_background(client, at, command="exec sleep 600", timeout_ms=0)
+    assert count() in (1, 2)  # a spare shell may wait for the next command
+    start_background(client, at, command="exec sleep 600", timeout_ms=0)
+    start_background(client, at, command="exec sleep 600", timeout_ms=0)
+    assert count() in (3, 4)
+    assert client.delete(at).status == 200
+
+
 def test_a_full_process_limit_refuses_commands(client):
     """And file operations."""
     at = "/v1/sessions/" + client.enter(key="full", limits={"pids": 20})
@@ -166,6 +182,10 @@ def test_a_full_process_limit_refuses_commands(client):
                          ("PUT", "/archive"), ("DELETE", "/files/x?recursive=1")):
         answer = client.call(method, at + path, b"" if method == "PUT" else None)
         assert answer.status == 429 and answer.code == "LIMIT_PIDS", (method, path, answer)
+    stats = client.get(at + "/stats").json["stats"]
+    row = client.get("/v1/sessions?view=row&q=full").json["sessions"][0]
+    assert row["key"] == "full" and 15 <= row["usage"]["pids"] <= 20, row
+    assert 15 <= stats["pids"] <= 20 and (stats["pids_peak"] is None or stats["pids"] <= stats["pids_peak"] <= 20), stats
     assert client.delete(at).status == 200
 
 

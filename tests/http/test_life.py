@@ -196,7 +196,7 @@ def test_stats(client, session, at):
     assert s["pids_peak"] is None or s["pids_peak"] >= s["pids"]
     for name in ("io_read_bytes", "io_write_bytes"):  # None where the host's cgroup v2 tree does not count them
         assert s[name] is None or s[name] >= 0
-    assert s["memory_peak_bytes"] >= s["memory_bytes"] > 0 and s["cpu_us"] > 0 and s["pids"] >= 1
+    assert s["memory_peak_bytes"] >= s["memory_bytes"] > 0 and s["cpu_us"] > 0 and s["pids"] >= 0
     assert s["disk_bytes"] is None or s["disk_bytes"] >= 3000000  # also before the kernel has written it to the disk
     assert s["disk_full"] is False and s["oom_kills"] == 0
 

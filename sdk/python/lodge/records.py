@@ -1005,6 +1005,7 @@ class SessionRowUsage(TypedDict):
     seconds longer, also for the limit."""
     disk_limit: int
     pids: Union[int, None]
+    """Processes and threads, as the limit counts them: without those of lodge itself."""
     at: Union[int, None]
     """When it was measured; null without a sandbox."""
     enforced: bool
@@ -1115,7 +1116,7 @@ class StatsStats(TypedDict):
     cpu_us: int
     """CPU time since the sandbox started."""
     pids: int
-    """Processes and threads."""
+    """Processes and threads, as the limit counts them: without those of lodge itself."""
     pids_peak: Union[int, None]
     pids_denied: int
     """Number of refused new processes."""

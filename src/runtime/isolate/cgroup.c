@@ -20,7 +20,6 @@
 
 enum {
 	CPU_PERIOD_US = 100000,
-	OWN_PIDS = 2, /* lodge-init and its subreaper or spare shell are not the guest's */
 	FREEZE_WAIT_MS = 2000,
 };
 
@@ -53,7 +52,7 @@ static int set_v2(int dir, const struct limits *l, struct err *err)
 		    : file_printf_at(dir, "cpu.max", "max %d", CPU_PERIOD_US);
 	if (r < 0)
 		return err_sys(err, -r, "cpu.max");
-	return set_number(dir, "pids.max", false, l->pids + OWN_PIDS, err);
+	return set_number(dir, "pids.max", false, l->pids + LIMITS_OWN_PIDS, err);
 }
 
 static int set_v2_memory(int dir, const struct limits *l, struct err *err)
@@ -102,8 +101,9 @@ static int set_v1(int which, int dir, const struct limits *l, bool fresh, struct
 {
 	if (which == CGROUP_MEMORY)
 		return set_v1_memory(dir, l, err);
-	return which == CGROUP_CPU ? set_v1_cpu(dir, l, fresh, err)
-				   : set_number(dir, "pids.max", false, l->pids + OWN_PIDS, err);
+	return which == CGROUP_CPU
+		       ? set_v1_cpu(dir, l, fresh, err)
+		       : set_number(dir, "pids.max", false, l->pids + LIMITS_OWN_PIDS, err);
 }
 
 void cgroup_fds_close(struct cgroup_fds *f)
@@ -287,12 +287,30 @@ static uint64_t sum_field(const char *text, const char *key)
 	return sum;
 }
 
+/* The room for a spare shell is lodge's also when a command has taken it: beside lodge-init, no
+ * more processes are counted than the guest may have. */
+static void read_pids(int dir, struct keeper_stats *ret)
+{
+	uint64_t max;
+
+	read_number(dir, "pids.current", "", &ret->pids);
+	read_number(dir, "pids.events", "max", &ret->pids_denied);
+	if (dir < 0 || file_number_at(dir, "pids.peak", "", &ret->pids_peak) < 0)
+		ret->pids_peak = UINT64_MAX;
+	if (dir < 0 || file_number_at(dir, "pids.max", "", &max) < 0 || max < LIMITS_OWN_PIDS)
+		return;
+	if (ret->pids == max)
+		ret->pids--;
+	if (ret->pids_peak == max)
+		ret->pids_peak--;
+}
+
 static void read_optional(int dir, int pids, struct keeper_stats *ret)
 {
 	char text[4096];
 
-	ret->pids_peak = ret->io_read_bytes = ret->io_write_bytes = UINT64_MAX;
-	(void)file_number_at(pids, "pids.peak", "", &ret->pids_peak);
+	ret->io_read_bytes = ret->io_write_bytes = UINT64_MAX;
+	read_pids(pids, ret);
 	if (file_read_at(dir, "io.stat", text, sizeof(text)) < 0)
 		return;
 	ret->io_read_bytes = sum_field(text, " rbytes=");
@@ -314,15 +332,11 @@ int cgroup_stats(struct cgroup_host *h, const char *id, struct keeper_stats *ret
 		read_number(dir, "cmd/memory.current", "", &ret->memory_bytes);
 		read_number(dir, "cmd/memory.peak", "", &ret->memory_peak_bytes);
 		read_number(dir, "cmd/memory.events", "oom_kill", &ret->oom_kills);
-		read_number(dir, "pids.current", "", &ret->pids);
-		read_number(dir, "pids.events", "max", &ret->pids_denied);
 		return 0;
 	}
 	read_number(memory, "memory.usage_in_bytes", "", &ret->memory_bytes);
 	read_number(memory, "memory.max_usage_in_bytes", "", &ret->memory_peak_bytes);
 	read_number(memory, "memory.oom_control", "oom_kill", &ret->oom_kills);
-	read_number(pids, "pids.current", "", &ret->pids);
-	read_number(pids, "pids.events", "max", &ret->pids_denied);
 	return 0;
 }
 
