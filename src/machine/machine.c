@@ -47,7 +47,8 @@ static struct machine *machine_alloc(struct engine *e, const struct store_sessio
 	return v;
 }
 
-void machine_set_disk_limit(struct machine *v, uint64_t bytes)
+/* Tells commands that start from now on, unless the host does not enforce it. */
+static void set_disk_variable(struct machine *v, uint64_t bytes)
 {
 	char variable[LIMITS_VARIABLE];
 	struct enforcement f;
@@ -59,6 +60,34 @@ void machine_set_disk_limit(struct machine *v, uint64_t bytes)
 	MUTEX_GUARD(&v->mutex);
 	(void)template_set_env(&v->spec, limits_disk_variable(bytes, variable), &ignored);
 	v->spare_shell = false; /* the one that waits has another environment */
+}
+
+/* With machine.mutex. */
+static void send_limits(struct machine *v, const struct limits *l)
+{
+	struct agent_limits m = { .open_files = l->open_files, .file_bytes = l->file_bytes };
+	struct err ignored; /* the connection ended: so does the sandbox */
+
+	if (!v->conn || v->gone)
+		return;
+	(void)agent_send(sandbox_agent(v->conn), AGENT_LIMITS,
+			 (struct agent_part[]){ { &m, sizeof(m) } }, 1, NULL, 0, NULL, NULL,
+			 &ignored);
+	machine_update_poll(v);
+}
+
+void machine_set_limits(struct machine *v, const struct limits *l)
+{
+	struct template now = { .limits = *l };
+	struct err ignored; /* the keeper has checked them */
+
+	set_disk_variable(v, l->disk_bytes);
+	MUTEX_GUARD(&v->mutex);
+	for (unsigned i = 0; template_limit_name(i); i++)
+		if (template_limit_value(&now, i) != template_limit_value(&v->spec, i))
+			(void)template_set_limit(&v->spec, template_limit_name(i),
+						 template_limit_value(&now, i), &ignored);
+	send_limits(v, l);
 }
 
 int machine_new(struct engine *e, const struct store_session *rec, struct template *spec,
@@ -75,7 +104,7 @@ int machine_new(struct engine *e, const struct store_session *rec, struct templa
 	template_init(spec);
 	v->conn = sb;
 	if (rec->disk_bytes > 0)
-		machine_set_disk_limit(v, (uint64_t)rec->disk_bytes);
+		set_disk_variable(v, (uint64_t)rec->disk_bytes);
 	if (adopted && exec_adopt_all(v, err) < 0) {
 		exec_detach_all(v);
 		return -1;

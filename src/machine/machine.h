@@ -48,9 +48,9 @@ int machine_new(struct engine *e, const struct store_session *rec, struct templa
 /* The sandbox is being ended: ends its execs and removes it from the pump. Drops the caller's
  * reference. */
 void machine_close(struct machine *v);
-/* Tells commands that start from now on their disk limit, unless the host does not enforce it. With
+/* Limits that the keeper does not enforce apply to commands and writes that start from now on. With
  * the session's lock. */
-void machine_set_disk_limit(struct machine *v, uint64_t bytes);
+void machine_set_limits(struct machine *v, const struct limits *l);
 struct machine *machine_ref(struct machine *v);
 void machine_unref(struct machine *v);
 DEFINE_AUTO(struct machine *, machine_unref);

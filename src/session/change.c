@@ -64,7 +64,7 @@ static int apply_limits(struct session *n, const struct store_session *s, struct
 		return -1;
 	if (keeper_conn_call(n->engine, &req, NULL, err) < 0)
 		return -1;
-	machine_set_disk_limit(n->machine, req.limits.disk_bytes);
+	machine_set_limits(n->machine, &req.limits);
 	return 0;
 }
 

@@ -74,7 +74,9 @@ enum {
 	X(JOB, job, 24, sizeof(struct agent_job), STRINGS, 2, 0, 1, job) \
 	X(LOGS, logs, 25, sizeof(struct agent_ref), NONE, 0, 0, 0, none)        /* -> LOGR */ \
 	/* When the sandbox ends by itself if no engine is connected then -> OK */ \
-	X(DEADLINES, deadlines, 26, sizeof(struct agent_deadlines), NONE, 0, 0, 0, none)
+	X(DEADLINES, deadlines, 26, sizeof(struct agent_deadlines), NONE, 0, 0, 0, none) \
+	/* Of commands that start from now on, instead of those of BIND -> OK */ \
+	X(LIMITS, limits, 27, sizeof(struct agent_limits), NONE, 0, 0, 0, none)
 
 /* Short file operations: struct agent_file, then user NUL path NUL [path NUL] */
 #define AGENT_FILE_REQUESTS(X) \
@@ -352,6 +354,11 @@ struct agent_change {
 struct agent_deadlines {
 	uint64_t idle_ms; /* unless a command runs then */
 	uint64_t expire_ms;
+};
+
+struct agent_limits { /* as in struct agent_bind */
+	uint32_t open_files, pad;
+	uint64_t file_bytes;
 };
 
 struct agent_hello {

@@ -49,11 +49,12 @@ def test_new(lodged, client):
         assert status == 1 and "--idle: must be at most 1d (idle_timeout_max)" in err
     finally:
         client.delete("/v1/sessions/" + sid)
-    status, out, err = lodged.lodge("new", "--json", "--memory", "64M", "--cpus", "0.5", "--pids", "50", "--disk", "100M")
+    status, out, err = lodged.lodge("new", "--json", "--memory", "64M", "--cpus", "0.5", "--pids", "50", "--disk", "100M",
+                                    "--file-size", "20M")
     answer = json.loads(out)["session"]
     client.delete("/v1/sessions/" + answer["id"])
     assert (status, err) == (0, "") and {
-        "memory_bytes": 64 << 20, "cpus": 0.5, "pids": 50, "disk_bytes": 100 << 20}.items() <= answer["limits"].items()
+        "memory_bytes": 64 << 20, "cpus": 0.5, "pids": 50, "disk_bytes": 100 << 20, "file_bytes": 20 << 20}.items() <= answer["limits"].items()
     status, _, err = lodged.lodge("new", "--memory", "much")
     assert status == 2 and "--memory" in err
     for words, why in ((("--idle", "7d"), "--idle: must be at most 1d (idle_timeout_max)"),
@@ -174,6 +175,9 @@ def test_show(lodged, client, alice):
     status, out, _ = lodged.lodge("show", "alice")
     text = out.decode()
     assert status == 0 and alice in text and "hibernates in 30m, after 30m without use" in text
+    assert "memory 512M, disk 1.0G, file 1.0G, 256 processes" in text
+    assert lodged.lodge("set", "alice", "--file-size", "2G")[0] == 0
+    assert ", file 2.0G, " in lodged.lodge("show", "alice")[1].decode()
     assert "echo one" in text and "exited 3" in text and "sh -c exit 3" in text
     assert re.search(r" (1 process|\d\d+ processes|[02-9] processes), ", text)
     answer = json.loads(lodged.lodge("show", "alice", "--json")[1])

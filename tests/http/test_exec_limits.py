@@ -149,6 +149,22 @@ def test_processes(client, at):
     assert wait_for(lambda: run(client, at, command="pkill -x sleep; echo well")["stdout"] == "well\n")
 
 
+def test_a_changed_file_limit_applies_to_the_next_command(client):
+    at = "/v1/sessions/" + client.enter(key="files")
+    run(client, at, command="true")
+    for most, fits in ((8192, False), (1 << 20, True), (4096, False)):
+        answer = client.patch(at, {"limits": {"file_bytes": most, "output_bytes": 4096 if fits else 8192}})
+        assert answer.json["session"]["limits"]["file_bytes"] == most, answer
+        for way in ({"command": "exec head -c 20000 /dev/zero > f"}, {"argv": ["dd", "if=/dev/zero", "of=f", "bs=20000", "count=1"]}):
+            r = run(client, at, **way)
+            assert (r["exit_code"] == 0) == fits and (r["limits"] == ["LIMIT_FILE"]) != fits, r
+        assert client.put(at + "/files/g", b"x" * 20000).status == (201 if fits else 413)
+        r = run(client, at, command="head -c 6000 /dev/zero")
+        assert r["truncated"] == fits, r
+        client.delete(at + "/files/g")
+    assert client.delete(at).status == 200
+
+
 def test_processes_of_lodge_are_not_counted(client):
     at = "/v1/sessions/" + client.enter(key="few")
 

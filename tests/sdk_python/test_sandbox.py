@@ -44,11 +44,14 @@ def is_there(way, do, sandbox_id):
 
 
 def test_one_without_a_name_is_deleted_at_the_end(way, do, kind, service):
-    made = do(kind.create(url=service.url, api_key=KEY, memory="64M", processes=50, cpus=0.5, disk=1 << 30,
+    made = do(kind.create(url=service.url, api_key=KEY, memory="64M", processes=50, cpus=0.5, disk=1 << 30, file_size="2M",
                           env={"A": "b"}, metadata={"m": "1"}, idle_timeout=600, lifetime=900))
     record = do(way.client.session(made.id).get())
     limits = record["limits"]
     assert (limits["memory_bytes"], limits["pids"], limits["cpus"], limits["disk_bytes"]) == (64 << 20, 50, 0.5, 1 << 30)
+    assert limits["file_bytes"] == 2 << 20 and do(made.run("exec head -c 3M /dev/zero > f")).limits_hit == ["LIMIT_FILE"]
+    do(made.set_limits(file_size="4M"))
+    assert do(made.run("exec head -c 3M /dev/zero > f")).ok
     assert (record["idle_timeout_ms"], record["lifetime_ms"], record["metadata"]) == (600000, 900000, {"m": "1"})
     assert made.created and made.name is None and made.is_running and made.expires_at.timestamp() * 1000 == record["expires_at"]
     assert do(made.run("echo $A")).stdout == "b\n"

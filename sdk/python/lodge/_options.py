@@ -17,6 +17,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)", re.IGNORECASE)
 _SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 # of the request: what callers of Sandbox know it as
 NAMES = {"limits.memory_bytes": "memory", "limits.cpus": "cpus", "limits.disk_bytes": "disk", "limits.pids": "processes",
+         "limits.file_bytes": "file_size",
          "idle_timeout_ms": "idle_timeout", "lifetime_ms": "lifetime", "max_lifetime_ms": "lifetime"}
 
 
@@ -30,17 +31,17 @@ def size_of(name: str, size: Optional[Size]) -> Optional[int]:
     return int(float(found.group(1)) * (1 << _SHIFTS[found.group(2).upper()]))
 
 
-def limits_of(memory: Optional[Size], cpus: Optional[float], disk: Optional[Size],
-              processes: Optional[int]) -> Dict[str, Any]:
+def limits_of(memory: Optional[Size], cpus: Optional[float], disk: Optional[Size], processes: Optional[int],
+              file_size: Optional[Size]) -> Dict[str, Any]:
     wanted = {"memory_bytes": size_of("memory", memory), "cpus": cpus, "disk_bytes": size_of("disk", disk),
-              "pids": processes}
+              "pids": processes, "file_bytes": size_of("file_size", file_size)}
     return {k: v for k, v in wanted.items() if v is not None}
 
 
 def session_of(*, memory: Optional[Size], cpus: Optional[float], disk: Optional[Size], processes: Optional[int],
-               idle_timeout: Optional[float], lifetime: Optional[float], **same: Any) -> Dict[str, Any]:
+               file_size: Optional[Size], idle_timeout: Optional[float], lifetime: Optional[float], **same: Any) -> Dict[str, Any]:
     """The fields of POST /v1/sessions."""
-    body = {**same, "limits": limits_of(memory, cpus, disk, processes) or None,
+    body = {**same, "limits": limits_of(memory, cpus, disk, processes, file_size) or None,
             "idle_timeout_ms": ms("idle_timeout", idle_timeout) or None, "lifetime_ms": ms("lifetime", lifetime) or None}
     return {k: v for k, v in body.items() if v is not None}
 

@@ -128,37 +128,38 @@ class SandboxApi(Part, metaclass=OtherWords):
     @classmethod
     def create(cls, *, name: Optional[str] = None, user: Optional[str] = None, template: Optional[str] = None,
                snapshot: Union[str, Snapshot, None] = None, memory: Optional[Size] = None, cpus: Optional[float] = None,
-               disk: Optional[Size] = None, processes: Optional[int] = None, env: Optional[Mapping[str, str]] = None,
-               idle_timeout: Optional[float] = None, lifetime: Optional[float] = None,
-               metadata: Optional[Mapping[str, str]] = None, policy: Optional[str] = None, url: Optional[str] = None,
-               api_key: Optional[str] = None, client: Optional[Client] = None) -> Sandbox:
+               disk: Optional[Size] = None, processes: Optional[int] = None, file_size: Optional[Size] = None,
+               env: Optional[Mapping[str, str]] = None, idle_timeout: Optional[float] = None,
+               lifetime: Optional[float] = None, metadata: Optional[Mapping[str, str]] = None,
+               policy: Optional[str] = None, url: Optional[str] = None, api_key: Optional[str] = None,
+               client: Optional[Client] = None) -> Sandbox:
         """Create a sandbox; raises ConflictError if there is one of that name.
 
-        memory and disk: bytes, or text such as "512M" and "2G". idle_timeout and lifetime: seconds until it
+        memory, disk and file_size: bytes, or text such as "512M" and "2G". idle_timeout and lifetime: seconds until it
         hibernates, with its files, if it is not used or in any case. snapshot: what its files start from. user: the end
         user it belongs to. url and api_key: the service, by default as lodge.Client finds it."""
-        want = session_of(memory=memory, cpus=cpus, disk=disk, processes=processes, idle_timeout=idle_timeout,
-                          lifetime=lifetime, user=user, template=template, snapshot=getattr(snapshot, "id", snapshot),
-                          env=env, metadata=metadata, policy=policy)
+        want = session_of(memory=memory, cpus=cpus, disk=disk, processes=processes, file_size=file_size,
+                          idle_timeout=idle_timeout, lifetime=lifetime, user=user, template=template,
+                          snapshot=getattr(snapshot, "id", snapshot), env=env, metadata=metadata, policy=policy)
         return cls._with(client, url, api_key, lambda at, owned: cls._create(at, owned, name, want))
 
     @classmethod
     def get_or_create(cls, name: str, *, user: Optional[str] = None, template: Optional[str] = None,
                       snapshot: Union[str, Snapshot, None] = None, memory: Optional[Size] = None,
                       cpus: Optional[float] = None, disk: Optional[Size] = None, processes: Optional[int] = None,
-                      env: Optional[Mapping[str, str]] = None, idle_timeout: Optional[float] = None,
-                      lifetime: Optional[float] = None, metadata: Optional[Mapping[str, str]] = None,
-                      policy: Optional[str] = None, url: Optional[str] = None, api_key: Optional[str] = None,
-                      client: Optional[Client] = None) -> Sandbox:
+                      file_size: Optional[Size] = None, env: Optional[Mapping[str, str]] = None,
+                      idle_timeout: Optional[float] = None, lifetime: Optional[float] = None,
+                      metadata: Optional[Mapping[str, str]] = None, policy: Optional[str] = None,
+                      url: Optional[str] = None, api_key: Optional[str] = None, client: Optional[Client] = None) -> Sandbox:
         """Return the sandbox of a name, running, and create it first if there is none; `created` tells.
 
         `state_lost` tells that its files are gone, which is also a lodge.StateLostWarning.
 
         The options are those of create(). They apply to a new sandbox only: what an existing one has otherwise is
         named in a lodge.IgnoredWarning."""
-        want = session_of(memory=memory, cpus=cpus, disk=disk, processes=processes, idle_timeout=idle_timeout,
-                          lifetime=lifetime, user=user, template=template, snapshot=getattr(snapshot, "id", snapshot),
-                          env=env, metadata=metadata, policy=policy)
+        want = session_of(memory=memory, cpus=cpus, disk=disk, processes=processes, file_size=file_size,
+                          idle_timeout=idle_timeout, lifetime=lifetime, user=user, template=template,
+                          snapshot=getattr(snapshot, "id", snapshot), env=env, metadata=metadata, policy=policy)
         if not name:
             raise InvalidError("name: must not be empty")
         return cls._with(client, url, api_key, lambda at, owned: cls._enter(at, owned, name, want))
@@ -419,9 +420,9 @@ class SandboxApi(Part, metaclass=OtherWords):
         return self._do(op())
 
     def set_limits(self, *, memory: Optional[Size] = None, cpus: Optional[float] = None, disk: Optional[Size] = None,
-                   processes: Optional[int] = None) -> None:
-        """Change limits at once, also for running commands."""
-        return self._refreshed(self._session.patch(limits=limits_of(memory, cpus, disk, processes)))
+                   processes: Optional[int] = None, file_size: Optional[Size] = None) -> None:
+        """Change limits at once, also for running commands; file_size for commands that start later."""
+        return self._refreshed(self._session.patch(limits=limits_of(memory, cpus, disk, processes, file_size)))
 
     def stats(self) -> records.StatsStats:
         """Return what it uses now: memory_bytes, cpu_us, pids, disk_bytes and more."""

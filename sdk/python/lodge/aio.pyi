@@ -470,15 +470,15 @@ class AsyncSandbox:
     async def __aenter__(self) -> AsyncSandbox: ...
     async def __aexit__(self, *_: object) -> None: ...
     @classmethod
-    async def create(cls, *, name: Optional[str]=None, user: Optional[str]=None, template: Optional[str]=None, snapshot: Union[str, AsyncSnapshot, None]=None, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None, env: Optional[Mapping[str, str]]=None, idle_timeout: Optional[float]=None, lifetime: Optional[float]=None, metadata: Optional[Mapping[str, str]]=None, policy: Optional[str]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[AsyncClient]=None) -> AsyncSandbox:
+    async def create(cls, *, name: Optional[str]=None, user: Optional[str]=None, template: Optional[str]=None, snapshot: Union[str, AsyncSnapshot, None]=None, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None, file_size: Optional[Size]=None, env: Optional[Mapping[str, str]]=None, idle_timeout: Optional[float]=None, lifetime: Optional[float]=None, metadata: Optional[Mapping[str, str]]=None, policy: Optional[str]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[AsyncClient]=None) -> AsyncSandbox:
         """Create a sandbox; raises ConflictError if there is one of that name.
 
-        memory and disk: bytes, or text such as "512M" and "2G". idle_timeout and lifetime: seconds until it
+        memory, disk and file_size: bytes, or text such as "512M" and "2G". idle_timeout and lifetime: seconds until it
         hibernates, with its files, if it is not used or in any case. snapshot: what its files start from. user: the end
         user it belongs to. url and api_key: the service, by default as lodge.Client finds it.
         """
     @classmethod
-    async def get_or_create(cls, name: str, *, user: Optional[str]=None, template: Optional[str]=None, snapshot: Union[str, AsyncSnapshot, None]=None, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None, env: Optional[Mapping[str, str]]=None, idle_timeout: Optional[float]=None, lifetime: Optional[float]=None, metadata: Optional[Mapping[str, str]]=None, policy: Optional[str]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[AsyncClient]=None) -> AsyncSandbox:
+    async def get_or_create(cls, name: str, *, user: Optional[str]=None, template: Optional[str]=None, snapshot: Union[str, AsyncSnapshot, None]=None, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None, file_size: Optional[Size]=None, env: Optional[Mapping[str, str]]=None, idle_timeout: Optional[float]=None, lifetime: Optional[float]=None, metadata: Optional[Mapping[str, str]]=None, policy: Optional[str]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[AsyncClient]=None) -> AsyncSandbox:
         """Return the sandbox of a name, running, and create it first if there is none; `created` tells.
 
         `state_lost` tells that its files are gone, which is also a lodge.StateLostWarning.
@@ -580,8 +580,8 @@ class AsyncSandbox:
         """End its processes and keep its files; the next use starts it again."""
     async def extend(self, seconds: float) -> None:
         """Postpone expires_at by some seconds, up to the maximum lifetime; an IgnoredWarning says if it moved by less."""
-    async def set_limits(self, *, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None) -> None:
-        """Change limits at once, also for running commands."""
+    async def set_limits(self, *, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None, file_size: Optional[Size]=None) -> None:
+        """Change limits at once, also for running commands; file_size for commands that start later."""
     async def stats(self) -> records.StatsStats:
         """Return what it uses now: memory_bytes, cpu_us, pids, disk_bytes and more."""
     async def delete(self) -> None:

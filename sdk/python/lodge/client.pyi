@@ -532,15 +532,15 @@ class Sandbox:
     def __enter__(self) -> Sandbox: ...
     def __exit__(self, *_: object) -> None: ...
     @classmethod
-    def create(cls, *, name: Optional[str]=None, user: Optional[str]=None, template: Optional[str]=None, snapshot: Union[str, Snapshot, None]=None, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None, env: Optional[Mapping[str, str]]=None, idle_timeout: Optional[float]=None, lifetime: Optional[float]=None, metadata: Optional[Mapping[str, str]]=None, policy: Optional[str]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[Client]=None) -> Sandbox:
+    def create(cls, *, name: Optional[str]=None, user: Optional[str]=None, template: Optional[str]=None, snapshot: Union[str, Snapshot, None]=None, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None, file_size: Optional[Size]=None, env: Optional[Mapping[str, str]]=None, idle_timeout: Optional[float]=None, lifetime: Optional[float]=None, metadata: Optional[Mapping[str, str]]=None, policy: Optional[str]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[Client]=None) -> Sandbox:
         """Create a sandbox; raises ConflictError if there is one of that name.
 
-        memory and disk: bytes, or text such as "512M" and "2G". idle_timeout and lifetime: seconds until it
+        memory, disk and file_size: bytes, or text such as "512M" and "2G". idle_timeout and lifetime: seconds until it
         hibernates, with its files, if it is not used or in any case. snapshot: what its files start from. user: the end
         user it belongs to. url and api_key: the service, by default as lodge.Client finds it.
         """
     @classmethod
-    def get_or_create(cls, name: str, *, user: Optional[str]=None, template: Optional[str]=None, snapshot: Union[str, Snapshot, None]=None, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None, env: Optional[Mapping[str, str]]=None, idle_timeout: Optional[float]=None, lifetime: Optional[float]=None, metadata: Optional[Mapping[str, str]]=None, policy: Optional[str]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[Client]=None) -> Sandbox:
+    def get_or_create(cls, name: str, *, user: Optional[str]=None, template: Optional[str]=None, snapshot: Union[str, Snapshot, None]=None, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None, file_size: Optional[Size]=None, env: Optional[Mapping[str, str]]=None, idle_timeout: Optional[float]=None, lifetime: Optional[float]=None, metadata: Optional[Mapping[str, str]]=None, policy: Optional[str]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[Client]=None) -> Sandbox:
         """Return the sandbox of a name, running, and create it first if there is none; `created` tells.
 
         `state_lost` tells that its files are gone, which is also a lodge.StateLostWarning.
@@ -642,8 +642,8 @@ class Sandbox:
         """End its processes and keep its files; the next use starts it again."""
     def extend(self, seconds: float) -> None:
         """Postpone expires_at by some seconds, up to the maximum lifetime; an IgnoredWarning says if it moved by less."""
-    def set_limits(self, *, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None) -> None:
-        """Change limits at once, also for running commands."""
+    def set_limits(self, *, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None, file_size: Optional[Size]=None) -> None:
+        """Change limits at once, also for running commands; file_size for commands that start later."""
     def stats(self) -> records.StatsStats:
         """Return what it uses now: memory_bytes, cpu_us, pids, disk_bytes and more."""
     def delete(self) -> None:

@@ -38,6 +38,8 @@ export interface SandboxLimits {
   disk?: Size | undefined;
   /** The number of its processes and threads. Default: that of the template, else 256. */
   processes?: number | undefined;
+  /** The size of a single file, such as `"2G"`; for commands that start later. Default: that of the template, else 1G. */
+  fileSize?: Size | undefined;
 }
 
 /** Settings of a new sandbox. */
@@ -71,7 +73,7 @@ export interface CreateOptions extends GetOrCreateOptions {
 
 export const REQUEST = ["requestTimeoutMs", "signal"] as const;
 export const CONNECTION = ["url", "apiKey", "client"] as const;
-export const LIMITS = ["memory", "cpus", "disk", "processes"] as const;
+export const LIMITS = ["memory", "cpus", "disk", "processes", "fileSize"] as const;
 export const SETTINGS = [
   ...LIMITS,
   "user",
@@ -155,6 +157,7 @@ export function limitsOf(options: SandboxLimits): LimitsWanted | undefined {
     disk_bytes: bytesOf("disk", options.disk),
     cpus: options.cpus,
     pids: options.processes,
+    file_bytes: bytesOf("fileSize", options.fileSize),
   });
   return Object.keys(limits).length ? limits : undefined;
 }

@@ -66,6 +66,7 @@ const OPTION_OF: Record<string, string> = {
   "limits.disk_bytes": "disk",
   "limits.cpus": "cpus",
   "limits.pids": "processes",
+  "limits.file_bytes": "fileSize",
   idle_timeout_ms: "idleTimeoutMs",
   lifetime_ms: "lifetimeMs",
 };

@@ -109,8 +109,11 @@ test("limits and settings of the options reach the sandbox", async () => {
   assert.deepEqual([memory_bytes, disk_bytes, pids, cpus], [64 << 20, 64 << 20, 32, 1.5]);
   assert.deepEqual([record.idle_timeout_ms, record.lifetime_ms], [60_000, 120_000]);
   assert.equal((await box.run("echo $WORD")).stdout, "loud\n");
-  await box.setLimits({ memory: "96M", processes: 40 });
-  assert.equal((await client.session(box.id).get()).limits.memory_bytes, 96 << 20);
+  await box.setLimits({ memory: "96M", processes: 40, fileSize: "2M" });
+  const changed = (await client.session(box.id).get()).limits;
+  assert.deepEqual([changed.memory_bytes, changed.file_bytes], [96 << 20, 2 << 20]);
+  const large = await box.run("exec head -c 3M /dev/zero > f");
+  assert.deepEqual([large.limitsHit, large.reason], [["LIMIT_FILE"], null]);
   assert.ok((await box.stats()).memoryBytes > 0);
 });
 

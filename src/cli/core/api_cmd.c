@@ -26,6 +26,8 @@ const struct cli_option session_limit_options[] = {
 	  "processes and threads (256)", "limits.pids" },
 	{ "disk", 0, "SIZE", CLI_BYTES, offsetof(struct session_limits, disk),
 	  "disk space of its files (1G)", "limits.disk_bytes" },
+	{ "file-size", 0, "SIZE", CLI_BYTES, offsetof(struct session_limits, file_size),
+	  "size of a single file (1G)", "limits.file_bytes" },
 	{ NULL },
 };
 

@@ -45,7 +45,7 @@ extern const struct cli_option yes_options[]; /* --yes, and these */
 
 /* The limits of a session, as `lodge create` and `lodge shell` take them. */
 struct session_limits {
-	const char *memory, *cpus, *pids, *disk;
+	const char *memory, *cpus, *pids, *disk, *file_size;
 };
 extern const struct cli_option session_limit_options[];
 

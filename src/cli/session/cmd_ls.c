@@ -212,13 +212,14 @@ static const char *format_limits(const json_t *s, const char *path, char buf[FIE
 {
 	const json_t *limits = json_object_get(s, path);
 	const json_t *not = json_object_get(s, "limits_not_enforced");
-	char memory[HUMAN_TEXT], disk[HUMAN_TEXT], count[HUMAN_TEXT];
+	char memory[HUMAN_TEXT], disk[HUMAN_TEXT], file[HUMAN_TEXT], count[HUMAN_TEXT];
 	double cpus = json_number_value(json_object_get(limits, "cpus"));
-	int n = snprintf(buf, FIELD_TEXT, "memory %s%s, disk %s%s, %s%s",
+	int n = snprintf(buf, FIELD_TEXT, "memory %s%s, disk %s%s, file %s, %s%s",
 			 human_bytes((uint64_t)member_number(limits, "memory_bytes"), memory),
 			 unenforced_mark(not, "memory_bytes"),
 			 human_bytes((uint64_t)member_number(limits, "disk_bytes"), disk),
 			 unenforced_mark(not, "disk_bytes"),
+			 human_bytes((uint64_t)member_number(limits, "file_bytes"), file),
 			 human_count(member_number(limits, "pids"), "process", "processes", count),
 			 unenforced_mark(not, "pids"));
 

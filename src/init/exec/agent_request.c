@@ -230,6 +230,17 @@ static int handle_deadlines(struct request *q, struct err *err)
 	return 0;
 }
 
+static int handle_limits(struct request *q, struct err *err)
+{
+	BODY(q, agent_limits);
+
+	(void)err;
+	init_binding.b.open_files = m.open_files;
+	init_binding.b.file_bytes = m.file_bytes;
+	spare_shell_restart(); /* the one that waits has the limits of before */
+	return 0;
+}
+
 static int handle_logs(struct request *q, struct err *err)
 {
 	struct process *r = find_process(q, err);

@@ -152,6 +152,12 @@ void spare_shell_schedule(void)
 	spare.due = request_len != 0 && !spare.ready;
 }
 
+void spare_shell_restart(void)
+{
+	discard();
+	spare_shell_schedule();
+}
+
 uint64_t spare_shell_next_timer(void)
 {
 	return spare.due && spare.not_before_us ? (uint64_t)spare.not_before_us : UINT64_MAX;

@@ -12,6 +12,8 @@ int spare_shell_set(const void *msg, size_t len, struct err *err);
 bool spare_shell_take(struct process *r, const struct process_args *c);
 /* Schedules the next one; spare_shell_start_if_due() starts it after the replies are sent. */
 void spare_shell_schedule(void);
+/* Replaces the one that waits, if any. */
+void spare_shell_restart(void);
 void spare_shell_start_if_due(void);
 uint64_t spare_shell_next_timer(void);
 bool spare_shell_handle_exit(pid_t pid);
