@@ -12,6 +12,7 @@
 #include "keeper/init_socket.h"
 #include "keeper/job_table.h"
 #include "keeper/layer_ops.h"
+#include "keeper/sandbox_adopt.h"
 #include "keeper/sandbox_create.h"
 #include "keeper/sandbox_end.h"
 #include "keeper/slot_pool.h"
@@ -267,6 +268,16 @@ static int handle_disk(struct keeper *k, struct exchange *x, struct err *err)
 {
 	(void)err;
 	volume_guard_report(k, x->req->disk.reserve_bytes, &x->reply.disk);
+	return 0;
+}
+
+/* A build that runs may lose a layer that nothing uses between two of its steps; it starts again
+ * then. */
+static int handle_sweep(struct keeper *k, struct exchange *x, struct err *err)
+{
+	(void)x, (void)err;
+	sandbox_adopt_sweep_oneshots(k, "");
+	template_ops_sweep(k);
 	return 0;
 }
 

@@ -30,6 +30,7 @@ struct keeper {
 	 * has the same rights. */
 	const char *closed;
 	bool draining; /* the engine disconnected: finish pending work and exit */
+	bool sealed_template; /* since it was started */
 	bool sweep_failed; /* the state of a dead keeper could not be removed: do not retry */
 	int home, run; /* directories of persistent files and of running sandboxes */
 	int state; /* below run; locked while this keeper runs */

@@ -22,6 +22,7 @@
 #include "keeper/sandbox_adopt.h"
 #include "keeper/sandbox_end.h"
 #include "keeper/slot_pool.h"
+#include "keeper/template_ops.h"
 #include "keeper/volume_guard.h"
 
 #ifndef LODGE_VERSION
@@ -144,6 +145,9 @@ static void drain(struct keeper *k)
 		slot_pool_free(k, k->slots[--k->nslots], true);
 	if (k->oneshot)
 		sandbox_table_each(&k->table, destroy_one, k);
+	if (k->oneshot &&
+	    k->sealed_template) /* its engine may have been killed while it built one */
+		template_ops_sweep(k);
 	for (int ms = 0; ms < DRAIN_MS && !step_removals(k); ms++)
 		usleep(1000);
 	for (int ms = 0; ms < SWEEP_MS && step_removals(k) && job_table_is_sweeping(k); ms++)

@@ -82,6 +82,7 @@ int template_ops_seal(struct keeper *k, struct sandbox_record *sb, const char *n
 	if (storage_rename(&k->storage, storage_entry('s', sb->id).name,
 			   storage_entry('t', name).name, err) < 0)
 		return -1;
+	k->sealed_template = true;
 	hook_crash("seal:renamed");
 	return sandbox_end_destroy(k, sb, err);
 }

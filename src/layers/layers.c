@@ -287,11 +287,22 @@ static bool is_check_due(struct engine *e)
 	return yes;
 }
 
+/* What builds of templates and runs without a service left in this home when they were killed. */
+static void sweep_leftovers(struct engine *e)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_SWEEP, NULL);
+	struct err ignored; /* the next check tries again */
+
+	(void)keeper_conn_call(e, &req, NULL, &ignored);
+}
+
 int layers_collect(struct engine *e)
 {
 	int removed = collect_rows(e);
 
-	if (is_check_due(e))
+	if (is_check_due(e)) {
 		removed += layers_remove_strays(e);
+		sweep_leftovers(e);
+	}
 	return removed;
 }

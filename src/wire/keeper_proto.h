@@ -69,7 +69,8 @@ enum keeper_fds {
 	ROW(KEEPER_LAYER_EXPORT,  19, layer_export,   0, layers,   ONE,   0)                       \
 	ROW(KEEPER_JOB,           20, job,            0, layer,    NONE,  0)                       \
 	ROW(KEEPER_EXIT,          21, exit,           1, nothing,  NONE,  0)                       \
-	ROW(KEEPER_DISK,          22, disk,           0, disk,     NONE,  0)
+	ROW(KEEPER_DISK,          22, disk,           0, disk,     NONE,  0)                       \
+	ROW(KEEPER_SWEEP,         23, sweep,          0, nothing,  NONE,  0)
 /* clang-format on */
 
 /* What they do:
@@ -100,6 +101,7 @@ enum keeper_fds {
  *   exit           -> exit: whether lodge-init of this sandbox runs, or how it ended
  *   disk           sets how much of the host's disk stays free -> disk. A volume that turned
  *                  read-only is mounted again, which ends the sandboxes on it.
+ *   sweep          removes what killed one-shot keepers and killed builds of templates left
  *
  * The files of a sandbox created with `keep` outlive it: only destroy removes them, and seal makes
  * them a layer. A layer never changes. */

@@ -9,12 +9,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tarfile
 
 import pytest
 
-from client import Lodged, wait_for
+from client import BUILD, Lodged, wait_for
 from plain_store import Plain
 from roots import (docker_parts, docker_save, entry, image_config, layout, layout_parts, link, machine, needs_busybox, root,
                    sandboxes, sha256, tar)
@@ -600,6 +601,22 @@ def test_a_build_that_is_killed_leaves_no_layers(name, monkeypatch, step):
         assert wait_for(lambda: not shared(d) and not sandboxes(d)), shared(d)
         upload(d.client(), name, docker_save([root(), tar(("x", b"1"))], {}))
         assert sh(d.client(), name, "cat /x") == "1"
+
+
+@needs_busybox
+@pytest.mark.parametrize("step", ["image:sealed", "image:created"])
+def test_a_local_build_that_is_killed_leaves_no_layers(name, step, tmp_path):
+    """Its keeper notices the end."""
+    with contextlib.closing(Plain()) as d:
+        d.stop()
+        archive = tmp_path / "image.tar"
+        archive.write_bytes(docker_save([root(), tar(("x", b"1"))], {}))
+        words = [os.path.join(BUILD, "lodge"), "template", "create", "--local", name, str(archive), "--data", d.keeper_home()]
+        killed = subprocess.run(words, env={**os.environ, "LODGE_CRASH_AT": step}, capture_output=True, timeout=300, check=False)
+        assert killed.returncode == -signal.SIGKILL, killed
+        assert wait_for(lambda: not shared(d)), shared(d)
+        assert subprocess.run(words, capture_output=True, timeout=300, check=False).returncode == 0
+        assert len(shared(d)) == 2
 
 
 @needs_busybox

@@ -119,3 +119,18 @@ def test_an_interrupted_rollback(stage):
         assert wait_for(lambda: are_gone(killed), 120)
         c.check()
     stage.check("after rollbacks")
+
+
+def test_layers_of_a_killed_build_are_swept_while_it_runs():
+    """As a build without a service leaves them when it and its keeper are killed."""
+    with contextlib.closing(Stage("directory")) as stage:
+        stage.engine.collect()  # checks the files, and from then on every ten minutes
+        os.makedirs(os.path.join(stage.world.home, "store", "t-sha256." + "1" * 56, "u"))
+
+        def left():
+            return [n for n in stage.world.store() if n.startswith("t-sha256.")]
+
+        assert left()
+        stage.engine.clock(ms=3600 * 1000)
+        assert wait_for(lambda: stage.engine.collect() and not left(), 120), left()
+        stage.end()

@@ -319,7 +319,7 @@ static void numbers_and_names_on_the_wire(void)
 		"freeze", "thaw",	   "stats",	    "limits",	   "list",
 		"pool",	  "template_seal", "template_drop", "stop",	   "seal",
 		"snap",	  "layer_drop",	   "layer_sync",    "layer_merge", "layer_export",
-		"job",	  "exit",	   "disk",
+		"job",	  "exit",	   "disk",	    "sweep",
 	};
 
 	CHECK(ARRAY_LEN(names) == KEEPER_OP_MAX);
