@@ -26,6 +26,7 @@ static int write_tombstone(struct session *n, struct store_session *s, struct er
 		return r;
 	if (*n->rec.sandbox)
 		(void)keeper_conn_stop(n->engine, n->rec.sandbox, &ignored);
+	hook_crash("reserve:stopped");
 	was = store_reserve_set(STORE_RESERVE_ALL);
 	WITH_STORE(n->engine, st)
 	{

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A full disk below the data directory: what is refused, what goes on, and that everything works again afterwards."""
 import contextlib
+import http.client
 import os
 import re
 import signal
@@ -228,6 +229,49 @@ def test_a_volume_that_failed_is_mounted_again(disk, restart):
     assert all(s["sandbox"] != old[s["id"]] for s in now) and "disk_full" in deaths, deaths
     assert not is_alive(watcher)
     disk.check_answers()
+
+
+def fill_the_store(disk, sid):
+    """Until the store refuses a change; return the limits of the last one that it took."""
+    disk.take_all()
+    at, taken = "/v1/sessions/" + sid, disk.client.session(sid)["limits"]
+    for i in range(2000):
+        body = {"metadata": {"filler": os.urandom(30000).hex()}, "limits": {"memory_bytes": (64 + i % 2) << 20, "pids": 50 + i % 2}}
+        answer = disk.client.patch(at, body)
+        if answer.status != 200:
+            assert answer.status == 507 and answer.code == "LIMIT_DISK", answer
+            return taken
+        taken = answer.json["session"]["limits"]
+    raise AssertionError("the disk is full, but the store takes everything")
+
+
+def test_a_change_of_limits_that_cannot_be_recorded_is_undone(disk):
+    sid = disk.client.enter(key="k")
+    taken = fill_the_store(disk, sid)
+    now = disk.client.session(sid)
+    assert now["limits"] == taken
+    found = disk.lodged.cgroup_limits(now)
+    assert taken["memory_bytes"] in map(int, (v for k, v in found.items() if k.startswith("memory"))), (found, taken)
+    disk.give_back()
+
+
+def test_the_processes_of_a_session_end_before_its_deletion_uses_the_reserve(disk):
+    sid = disk.client.enter(key="k")
+    disk.client.post(f"/v1/sessions/{sid}/exec", {"command": "sleep 1000", "background": True, "timeout_ms": 0})
+    disk.lodged.stop()
+    disk.lodged.settings["crash_at"] = "reserve:stopped"
+    disk.restart()
+    init = disk.lodged.init_of(disk.client.session(sid))
+    assert is_alive(init)
+    fill_the_store(disk, sid)
+    with pytest.raises((OSError, http.client.HTTPException)):
+        disk.client.delete("/v1/sessions/" + sid)
+    disk.lodged.process.wait(60)
+    assert wait_for(lambda: not is_alive(init), 10)
+    disk.give_back()
+    del disk.lodged.settings["crash_at"]
+    disk.restart()
+    assert disk.client.delete("/v1/sessions/" + sid).status == 200
 
 
 def test_the_disk_limit_of_a_session_is_shown(client):

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from engine import Engine
 from machine import is_alive
 from stage import Case, Refused, Stage, wait_for
 
@@ -134,3 +135,38 @@ def test_layers_of_a_killed_build_are_swept_while_it_runs():
         stage.engine.clock(ms=3600 * 1000)
         assert wait_for(lambda: stage.engine.collect() and not left(), 120), left()
         stage.end()
+
+
+HOUR = ("--keeper-wait-ms", "3600000")  # a caller that waits for a keeper that fails waits longer than any test
+
+
+def test_the_timers_do_not_wait_for_a_keeper_that_fails(plain):
+    """It starts, and dies at the first request of each deadline."""
+    e = Engine(plain, "--no-threads", *HOUR, crash="stop:start")
+    e.enter(key="due", idle_ms=60000)
+    keepers = e.keepers()
+    e.clock(ms=3600 * 1000)
+    e.sweep()
+    assert e.keepers() != keepers, "the deadline must have been tried"
+    e.kill()
+    e = Engine(plain)
+    e.enter(key="due")
+    e.destroy_all()
+    assert e.close() == 0
+
+
+def test_the_workers_do_not_wait_for_a_keeper_that_fails(plain):
+    """It dies when a worker drops a layer. A worker that waits would keep the engine from closing."""
+    e = Engine(plain)
+    e.enter(key="k")
+    snapshot = e.snapshot(key="k")["snapshot"]["id"]
+    assert e.close() == 0
+    e = Engine(plain, *HOUR, crash="layer:drop")
+    e.snapshot_remove(snapshot=snapshot)
+    keepers = e.keepers()
+    e.clock(ms=3600 * 1000)
+    assert wait_for(lambda: e.sweep() and e.keepers() != keepers, 120), "the layer must have been tried"
+    assert e.close() == 0
+    e = Engine(plain)
+    e.destroy_all()
+    assert e.close() == 0

@@ -29,14 +29,14 @@ def named_steps():
     return found
 
 
-OVER_HTTP = [os.path.join(os.path.dirname(__file__), "..", "http", n) for n in ("test_templates.py", "test_images.py")]
+OVER_HTTP = [os.path.join(os.path.dirname(__file__), "..", "http", n) for n in ("test_templates.py", "test_images.py", "test_disk.py")]
 
 
 def test_every_step_is_tried():
     tried = {step for *_, step in CASES} | {s for _, *both in TWICE for s in both}
-    for path in OVER_HTTP:  # templates are created over HTTP only
+    for path in OVER_HTTP:  # templates are created over HTTP only; those tests have a full disk
         with open(path) as f:
-            tried |= set(re.findall(r'"((?:template|promote|image):[a-z]+)"', f.read()))
+            tried |= set(re.findall(r'"((?:template|promote|image|reserve):[a-z]+)"', f.read()))
     assert len(named_steps()) > 45
     assert named_steps() == tried, (f"never reached: {sorted(named_steps() - tried)}, "
                                     f"not in the source: {sorted(tried - named_steps())}")
