@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http1/http1_response.h"
 
+#include <string.h>
+
 #include "base/array.h"
 
 enum { STATUS_AT = 9, STATUS_LEN = 3 };
@@ -34,11 +36,15 @@ static enum http1_result parse_status_line(struct http1_head *h, struct http1_sp
 static enum http1_result parse_head(struct http1_head *h, const char *buf, size_t len,
 				    struct http1_error *err)
 {
+	static const char start[] = { 'H', 'T', 'T', 'P', '/' };
 	struct http1_span line;
 	enum http1_result r;
 
 	h->base = buf;
 	if (!h->has_start) {
+		/* Another protocol may never send the end of a line. */
+		if (len && memcmp(buf, start, len < sizeof(start) ? len : sizeof(start)) != 0)
+			return http1_bad(err, 502, "HTTP version: malformed or missing");
 		r = http1_head_next_line(h, buf, len, &line, err);
 		if (r != HTTP1_DONE)
 			return r;

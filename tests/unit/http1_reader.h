@@ -31,7 +31,9 @@ struct reader {
 	bool responses;
 	unsigned to; /* what the responses answer */
 	struct http1_limits limits;
-	void (*on_head)(const struct http1_head *h, const struct http1_framing *f); /* or NULL */
+	/* or NULL */
+	void (*on_head)(const struct http1_head *h, const struct http1_framing *f);
+	void (*on_body)(const struct http1_framing *f, const char *body, size_t len);
 
 	enum reader_at at;
 	struct http1_head head;
@@ -118,6 +120,8 @@ static inline void reader_drop(struct reader *r, size_t n)
 /* The message is complete. */
 static inline void reader_end_message(struct reader *r)
 {
+	if (r->on_body)
+		r->on_body(&r->framing, r->body, r->body_len);
 	reader_log(r, " [");
 	reader_log_text(r, (struct http1_text){ r->body, r->body_len });
 	reader_log(r, "]\n");

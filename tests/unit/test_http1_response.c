@@ -92,6 +92,8 @@ static void refuses_bad_status_lines(void)
 {
 	static const struct row rows[] = {
 		ROW("\r\n", NO_VERSION),
+		ROW("SSH-2.0", NO_VERSION),
+		ROW("HTTp\0", NO_VERSION),
 		ROW("HTTP/1.1\r\n", NO_LINE),
 		ROW("HTTP/1.1 \r\n", NO_LINE),
 		ROW("HTTP/1.1 20\r\n", NO_LINE),
