@@ -5,49 +5,49 @@
 
 #include "http1/http1_text.h"
 
-/* At most 64, for masks. */
+/* By length; at most 64, for masks. */
 #define HTTP1_NAMES(X)                                                                             \
+	X(TE, "te")                                                                                \
+	X(DATE, "date")                                                                            \
+	X(HOST, "host")                                                                            \
+	X(RANGE, "range")                                                                          \
 	X(ACCEPT, "accept")                                                                        \
-	X(ACCEPT_ENCODING, "accept-encoding")                                                      \
+	X(COOKIE, "cookie")                                                                        \
+	X(EXPECT, "expect")                                                                        \
+	X(ORIGIN, "origin")                                                                        \
+	X(TRAILER, "trailer")                                                                      \
+	X(UPGRADE, "upgrade")                                                                      \
+	X(IF_MATCH, "if-match")                                                                    \
+	X(IF_RANGE, "if-range")                                                                    \
+	X(LOCATION, "location")                                                                    \
+	X(X_API_KEY, "x-api-key")                                                                  \
+	X(CONNECTION, "connection")                                                                \
+	X(KEEP_ALIVE, "keep-alive")                                                                \
+	X(SET_COOKIE, "set-cookie")                                                                \
+	X(USER_AGENT, "user-agent")                                                                \
+	X(RETRY_AFTER, "retry-after")                                                              \
+	X(CONTENT_TYPE, "content-type")                                                            \
+	X(X_REQUEST_ID, "x-request-id")                                                            \
 	X(AUTHORIZATION, "authorization")                                                          \
 	X(CACHE_CONTROL, "cache-control")                                                          \
-	X(CONNECTION, "connection")                                                                \
-	X(CONTENT_ENCODING, "content-encoding")                                                    \
-	X(CONTENT_LENGTH, "content-length")                                                        \
-	X(CONTENT_TYPE, "content-type")                                                            \
-	X(COOKIE, "cookie")                                                                        \
-	X(DATE, "date")                                                                            \
-	X(EXPECT, "expect")                                                                        \
-	X(HOST, "host")                                                                            \
-	X(IF_MATCH, "if-match")                                                                    \
 	X(IF_NONE_MATCH, "if-none-match")                                                          \
-	X(IF_RANGE, "if-range")                                                                    \
-	X(KEEP_ALIVE, "keep-alive")                                                                \
 	X(LAST_EVENT_ID, "last-event-id")                                                          \
-	X(LOCATION, "location")                                                                    \
-	X(ORIGIN, "origin")                                                                        \
-	X(PROXY_AUTHENTICATE, "proxy-authenticate")                                                \
-	X(PROXY_AUTHORIZATION, "proxy-authorization")                                              \
-	X(PROXY_CONNECTION, "proxy-connection")                                                    \
-	X(RANGE, "range")                                                                          \
-	X(RETRY_AFTER, "retry-after")                                                              \
+	X(CONTENT_LENGTH, "content-length")                                                        \
 	X(SEC_FETCH_MODE, "sec-fetch-mode")                                                        \
 	X(SEC_FETCH_SITE, "sec-fetch-site")                                                        \
-	X(SEC_WEBSOCKET_ACCEPT, "sec-websocket-accept")                                            \
-	X(SEC_WEBSOCKET_KEY, "sec-websocket-key")                                                  \
-	X(SEC_WEBSOCKET_PROTOCOL, "sec-websocket-protocol")                                        \
-	X(SEC_WEBSOCKET_VERSION, "sec-websocket-version")                                          \
-	X(SET_COOKIE, "set-cookie")                                                                \
-	X(TE, "te")                                                                                \
-	X(TRAILER, "trailer")                                                                      \
-	X(TRANSFER_ENCODING, "transfer-encoding")                                                  \
-	X(UPGRADE, "upgrade")                                                                      \
-	X(USER_AGENT, "user-agent")                                                                \
-	X(X_API_KEY, "x-api-key")                                                                  \
+	X(ACCEPT_ENCODING, "accept-encoding")                                                      \
 	X(X_FORWARDED_FOR, "x-forwarded-for")                                                      \
+	X(CONTENT_ENCODING, "content-encoding")                                                    \
+	X(PROXY_CONNECTION, "proxy-connection")                                                    \
 	X(X_FORWARDED_HOST, "x-forwarded-host")                                                    \
+	X(SEC_WEBSOCKET_KEY, "sec-websocket-key")                                                  \
+	X(TRANSFER_ENCODING, "transfer-encoding")                                                  \
 	X(X_FORWARDED_PROTO, "x-forwarded-proto")                                                  \
-	X(X_REQUEST_ID, "x-request-id")
+	X(PROXY_AUTHENTICATE, "proxy-authenticate")                                                \
+	X(PROXY_AUTHORIZATION, "proxy-authorization")                                              \
+	X(SEC_WEBSOCKET_ACCEPT, "sec-websocket-accept")                                            \
+	X(SEC_WEBSOCKET_VERSION, "sec-websocket-version")                                          \
+	X(SEC_WEBSOCKET_PROTOCOL, "sec-websocket-protocol")
 
 enum http1_name {
 	HTTP1_OTHER, /* any other name */
