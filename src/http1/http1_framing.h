@@ -20,7 +20,10 @@ struct http1_framing {
 	uint64_t length;
 	bool keep_alive; /* after the body another message can follow */
 	bool expects_continue; /* a request: its body comes after a 100, or after a while */
-	bool upgrade; /* a request offers another protocol in Upgrade, and has no body */
+	/* A request offers another protocol in Upgrade, and has no body. A proxy that forwards the
+	 * offer sends nothing after it before the response: node takes it for the other protocol.
+	 */
+	bool upgrade;
 	bool interim; /* a 1xx response but 101: another head follows */
 };
 

@@ -29,6 +29,7 @@ struct http1_limits {
 	uint32_t head; /* bytes up to and including the empty line */
 	uint32_t target; /* bytes of the request target, or of the reason in a response */
 	unsigned forms; /* of targets that are accepted besides HTTP1_FORM_ORIGIN */
+	bool any_host; /* the caller checks the value of Host and answers for it (421) */
 };
 
 /* Places are offsets into the buffer, so the buffer may move while the head arrives. */

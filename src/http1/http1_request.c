@@ -144,7 +144,7 @@ static enum http1_result check_host(struct http1_head *h, struct http1_error *er
 	if (!i)
 		return h->minor ? http1_bad(err, 400, "Host: missing") : HTTP1_DONE;
 	host = http1_head_text(h, h->headers[i - 1].value);
-	if (!http1_request_is_authority(host, false))
+	if (!h->limits->any_host && !http1_request_is_authority(host, false))
 		return http1_bad(err, 400, "Host: must be a name or address, with or without port");
 	if (h->authority.len && !http1_text_same(host, http1_head_text(h, h->authority)))
 		return http1_bad(err, 400, "Host: differs from the request target");

@@ -9,7 +9,8 @@
  * body is acceptable is decided by http1_framing_of_request(). */
 enum http1_result http1_request_parse(struct http1_head *h, const char *buf, size_t len,
 				      struct http1_error *err);
-/* Whether this is host or host:port, with a port from 1 to 65535 if there is one. */
+/* For callers that set any_host: whether this is host or host:port, with a port from 1 to 65535 if
+ * there is one. */
 bool http1_request_is_authority(struct http1_text t, bool needs_port);
 
 #endif

@@ -127,6 +127,20 @@ static void refuses_bad_hosts(void)
 	AGREE(like, rows);
 }
 
+static void the_value_of_host_can_be_left_to_the_caller(void)
+{
+	static const struct row rows[] = {
+		ROW("GET / HTTP/1.1\r\nHost:\r\n\r\n", "request GET / keep []\nend\n"),
+		ROW("GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", "request GET / keep []\nend\n"),
+		ROW("GET / HTTP/1.1\r\n\r\n", "error 400 Host: missing\nend\n"),
+		ROW(OK "Host: a\r\n\r\n", "error 400 Host: occurs twice\nend\n"),
+	};
+	struct reader like = requests();
+
+	like.limits.any_host = true;
+	AGREE(like, rows);
+}
+
 static void refuses_ambiguous_lengths(void)
 {
 	static const struct row rows[] = {
@@ -357,6 +371,7 @@ int main(void)
 	RUN(refuses_bad_request_lines);
 	RUN(refuses_bad_headers);
 	RUN(refuses_bad_hosts);
+	RUN(the_value_of_host_can_be_left_to_the_caller);
 	RUN(refuses_ambiguous_lengths);
 	RUN(other_targets_are_accepted_if_allowed);
 	RUN(limits_are_exact);
