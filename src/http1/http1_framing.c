@@ -3,7 +3,11 @@
 
 #include <string.h>
 
-enum { LENGTH_DIGITS = 18 };
+enum {
+	LENGTH_DIGITS = 18,
+	OPTIONS_MAX =
+		512, /* bytes of all Connection headers: a proxy searches them for each header */
+};
 
 static bool parse_length(struct http1_text t, uint64_t *ret)
 {
@@ -50,11 +54,16 @@ static enum http1_result parse_lengths(const struct http1_head *h, struct http1_
 /* Connection may not remove what the framing depends on. */
 static enum http1_result check_options(const struct http1_head *h, struct http1_error *err)
 {
+	size_t bytes = 0;
+
 	for (uint32_t i = 0; i < h->nheaders; i++) {
 		struct http1_text list = http1_head_text(h, h->headers[i].value), option;
 
 		if (h->headers[i].known != HTTP1_CONNECTION)
 			continue;
+		bytes += list.len;
+		if (bytes > OPTIONS_MAX)
+			return http1_bad(err, 431, "Connection: longer than 512 bytes");
 		while (http1_text_next(&list, &option)) {
 			if (!http1_text_all(option, HTTP1_TOKEN) ||
 			    http1_name_is_framing(http1_name_find(option)))

@@ -34,7 +34,7 @@ enum http1_answered {
 	HTTP1_TO_UPGRADE = 4, /* a request whose framing says `upgrade` */
 };
 
-/* HTTP1_DONE, or HTTP1_BAD with 400, 417 or 501. */
+/* HTTP1_DONE, or HTTP1_BAD with 400, 417, 431 or 501. */
 enum http1_result http1_framing_of_request(const struct http1_head *h, struct http1_framing *ret,
 					   struct http1_error *err);
 /* HTTP1_DONE, or HTTP1_BAD with 502. `to` is a set of http1_answered. */

@@ -293,6 +293,22 @@ static void hop_by_hop_headers_are_marked(void)
 	CHECK(http1_head_has_option(&h, "x-a") == false);
 }
 
+static void options_of_a_connection_are_bounded(void)
+{
+	char text[1200];
+	struct http1_framing f;
+	struct http1_error err;
+	struct http1_head h;
+
+	for (int len = 510; len <= 511; len++) {
+		snprintf(text, sizeof(text), OK "Connection: a\r\nConnection: b%0*d\r\n\r\n", len,
+			 0);
+		CHECK(parse(&h, text, &err));
+		CHECK((http1_framing_of_request(&h, &f, &err) == HTTP1_DONE) == (len == 510));
+	}
+	CHECK(err.status == 431);
+}
+
 static void an_upgrade_needs_both_headers_and_no_body(void)
 {
 	static const struct {
@@ -379,6 +395,7 @@ int main(void)
 	RUN(headers_are_found_by_number_and_by_name);
 	RUN(every_known_name_has_its_number);
 	RUN(hop_by_hop_headers_are_marked);
+	RUN(options_of_a_connection_are_bounded);
 	RUN(an_upgrade_needs_both_headers_and_no_body);
 	RUN(a_client_that_waits_for_100_has_a_body);
 	RUN(parts_of_a_target_are_found);
