@@ -278,6 +278,7 @@ static int authenticate(struct admission *s, struct err *err)
 	}
 	if (auth_enter(c->api->auth, s->key, http_peer(c->rq), &s->pass, err) < 0)
 		return -1;
+	http_trust(c->rq);
 	c->scope = s->pass.scope;
 	c->pass = &s->pass;
 	c->held_at_us = clock_mono_us();

@@ -1,351 +1,359 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles one request on the library's thread. The library calls once with the head, then with
- * pieces of the body, then once more without data, and repeats a call after the connection was
- * suspended. A response can be queued only in the first and in the last call; in the first it
- * closes the connection if a body was announced. */
 #include "http/exchange.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
-#include "http/byte_ring.h"
-#include "http/handler_thread.h"
-#include "http/http_clock.h"
+#include "base/mutex.h"
 #include "http/request_body.h"
 #include "http/request_head.h"
 #include "http/response.h"
 #include "http/server_conn.h"
+#include "http1/http1_request.h"
 
-/* The only place that suspends a connection. */
-static enum MHD_Result wait_worker(struct http_request *rq)
+enum {
+	TURNS_MAX = 64, /* steps before others get a turn */
+	DISCARD_PIECE = 64 << 10,
+	CLOSE_MS = 10000, /* for a client to notice the response and to stop sending */
+	CLOSE_BYTES = 256 << 20,
+};
+
+enum step {
+	STEP_ON, /* the state has changed */
+	STEP_WAIT, /* for the event that conn_io wants */
+	STEP_END,
+};
+
+bool exchange_wait(struct http_request *rq, uint64_t bytes)
 {
-	rq->suspended = true;
-	MHD_suspend_connection(rq->mhd);
-	return MHD_YES;
+	int64_t slow_ms = (int64_t)rq->server->opts.slow_s * 1000, since = clock_mono_ms();
+	int64_t left = slow_ms + (int64_t)(bytes / BYTES_PER_MS) - rq->waited_ms;
+	bool ready = conn_io_wait(&rq->conn->io, rq->conn->io.wants,
+				  since + (left < slow_ms ? left : slow_ms));
+
+	rq->waited_ms += clock_mono_ms() - since;
+	if (!ready)
+		rq->broken = true;
+	return ready;
 }
 
-void http_wake(struct http_request *rq)
+/* ---- input ----------------------------------------------------------------------------------- */
+
+static void init_head(struct conn *c)
 {
-	if (!rq->suspended)
+	struct input *in = c->in;
+
+	http1_head_init(&in->head, in->headers, HEADERS_MAX, &c->server->limits);
+}
+
+/* The next request begins where the last one ended. */
+static void rewind_input(struct conn *c)
+{
+	struct input *in = c->in;
+
+	if (!in || in->at == in->len) {
+		free(in);
+		c->in = NULL;
 		return;
-	rq->suspended = false;
-	MHD_resume_connection(rq->mhd);
+	}
+	memmove(in->bytes, in->bytes + in->at, in->len - in->at);
+	in->len -= in->at;
+	in->at = 0;
+	init_head(c);
 }
 
-void http_abort(struct http_request *rq)
+/* As conn_io_recv(). */
+static ssize_t receive(struct conn *c)
 {
-	if (rq->gone)
+	size_t size = c->server->opts.max_head;
+	struct input *in = c->in;
+	ssize_t n;
+
+	if (!in) {
+		in = c->in = malloc(sizeof(*in) + size);
+		if (!in)
+			return -1;
+		in->at = in->len = 0;
+		init_head(c);
+	}
+	n = conn_io_recv(&c->io, in->bytes + in->len, size - in->len);
+	if (n > 0 && !in->len) /* for the rest of the head, however it arrives */
+		server_conn_set_deadline(c, 0);
+	if (n > 0)
+		in->len += (size_t)n;
+	if (!in->len) {
+		free(in);
+		c->in = NULL;
+	}
+	return n;
+}
+
+/* ---- one request ----------------------------------------------------------------------------- */
+
+static void count_request(struct http_server *s, bool begins)
+{
+	MUTEX_GUARD(&s->lock);
+	if (begins) {
+		s->metrics.requests++;
 		return;
-	rq->cut = true;
-	http_conn_cut(rq->conn);
-	http_wake(rq);
+	}
+	s->metrics.requests--;
+	s->metrics.total++;
+	pthread_cond_broadcast(&s->change);
 }
 
-/* ---- completion ------------------------------------------------------------------------------ */
-
-static void finish_accounting(struct http_request *rq)
+/* The response was sent, or cannot be sent. */
+static void end_request(struct conn *c)
 {
-	struct http_server *s = rq->server;
+	struct http_server *s = c->server;
+	struct http_request *rq = c->rq;
 
 	/* 499, by convention: the client disconnected before the response. */
 	if (s->opts.log)
 		s->opts.log(s->opts.arg, rq, rq->status ? rq->status : 499, rq->bytes,
-			    clock_mono_us() - rq->started_us);
-	pthread_mutex_lock(&s->lock);
-	s->metrics.requests--;
-	s->metrics.total++;
-	pthread_cond_broadcast(&s->change);
-	pthread_mutex_unlock(&s->lock);
+			    (uint64_t)(clock_mono_us() - rq->started_us));
+	count_request(s, false);
 }
 
-static void http_unref(struct http_request *rq)
+static void free_request(struct conn *c)
 {
-	if (--rq->refs)
-		return;
-	finish_accounting(rq);
-	http_request_free(rq);
+	http_request_free(c->rq);
+	c->rq = NULL;
 }
 
-void http_ended(struct http_request *rq)
+static void reject(struct http_request *rq, const struct http1_error *why)
 {
-	struct MHD_UpgradeResponseHandle *upgraded;
+	bool later = why->status == 503;
 
-	pthread_mutex_lock(&rq->lock);
-	if (!rq->answered)
-		http_error(rq, 500, "INTERNAL", "the handler sent no response", false);
-	rq->stream_end = true;
-	if (rq->stream && rq->phase == PHASE_ANSWER && !rq->gone)
-		http_conn_deadline(rq->conn, rq->out.len);
-	upgraded = steal_ptr(&rq->upgraded);
-	if (upgraded)
-		shutdown(rq->upgraded_fd, SHUT_WR);
-	http_wake(rq);
-	pthread_mutex_unlock(&rq->lock);
-	if (upgraded)
-		MHD_upgrade_action(upgraded, MHD_UPGRADE_ACTION_CLOSE);
-	http_unref(rq);
+	rq->close = true;
+	response_error(rq, why->status, later ? "UNAVAILABLE" : "INVALID", why->why, later);
 }
 
-void http_on_completed(void *server, struct MHD_Connection *mhd, void **arg,
-		       enum MHD_RequestTerminationCode why)
-{
-	struct http_request *rq = *arg;
-
-	(void)server;
-	(void)mhd;
-	(void)why;
-	if (!rq)
-		return;
-	*arg = NULL;
-	/* After an upgrade the worker has finished, and the library holds a lock that must be taken
-	 * after rq->lock. */
-	if (rq->upgraded_fd < 0) {
-		pthread_mutex_lock(&rq->lock);
-		rq->gone = true;
-		http_conn_await_head(rq->conn);
-		http_progressed(rq);
-		pthread_mutex_unlock(&rq->lock);
-	}
-	http_unref(rq);
-}
-
-/* ---- from the head to the worker ------------------------------------------------------------- */
-
-/* Marks the response as ready. http_on_request() queues it after releasing the lock: the library
- * holds its own response lock in http_on_read(). */
-static enum MHD_Result send_response(struct http_request *rq)
-{
-	rq->phase = PHASE_ANSWER;
-	/* While a handler streams or owns the socket, it enforces the deadline itself. */
-	if (rq->status == MHD_HTTP_SWITCHING_PROTOCOLS || (rq->stream && !rq->stream_end))
-		rq->conn->deadline_ms = 0;
-	else
-		http_conn_deadline(rq->conn, rq->stream ? rq->out.len : rq->bytes);
-	return MHD_YES;
-}
-
-/* Marks the request for a worker. http_on_request() submits it after releasing the lock, so the
- * worker does not have to wait. */
-static enum MHD_Result request_worker(struct http_request *rq)
-{
-	rq->given = true;
-	rq->refs++;
-	return wait_worker(rq);
-}
-
-static void submit(struct http_request *rq)
-{
-	char text[96];
-
-	if (!http_worker_submit(rq->server, rq))
-		return;
-	pthread_mutex_lock(&rq->lock);
-	rq->refs--;
-	rq->refused = rq->phase == PHASE_HEAD;
-	snprintf(text, sizeof(text),
-		 "more than %u requests in flight (setting: max_requests); retry later",
-		 rq->server->opts.max_requests);
-	http_error(rq, 503, "OVERLOADED", text, true);
-	pthread_mutex_unlock(&rq->lock);
-}
-
-static bool body_has_arrived(const struct http_request *rq)
-{
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(rq->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-
-	return info && http_conn_has(rq->conn, info->header_size + (uint64_t)rq->length);
-}
-
-/* Reads a small body that has already arrived before it submits the request: the worker then wakes
- * once, not for the head, the body and its end. If bytes are missing, the deadline of the head
- * applies. */
-static bool read_ahead(struct http_request *rq)
-{
-	if (rq->chunked || rq->expect || rq->length > AHEAD_MAX || !body_has_arrived(rq) ||
-	    byte_ring_init(&rq->in, (size_t)rq->length))
-		return false;
-	rq->want_body = true;
-	http_conn_deadline(rq->conn, (uint64_t)rq->length);
-	rq->conn->in_head = true;
-	return true;
-}
-
-static void end_of_body(struct http_request *rq)
-{
-	rq->phase = PHASE_WHOLE;
-	rq->body_end = true;
-	if (!rq->given && !rq->answered) {
-		rq->conn->in_head = false;
-		rq->conn->deadline_ms = 0;
-	}
-	http_progressed(rq);
-}
-
-/* A body was announced, and nothing of it was read. */
-static enum MHD_Result advance_head(struct http_request *rq)
-{
-	if (rq->answered) {
-		if (rq->chunked || rq->expect || rq->length > DISCARD_SMALL)
-			return send_response(rq);
-		http_conn_deadline(rq->conn, (uint64_t)rq->length);
-	} else if (!rq->given) {
-		if (!read_ahead(rq))
-			return request_worker(rq);
-	} else if (!rq->want_body) {
-		return wait_worker(rq);
-	}
-	rq->phase = PHASE_BODY;
-	return MHD_YES;
-}
-
-static enum MHD_Result advance(struct http_request *rq)
-{
-	if (rq->refused && rq->phase == PHASE_HEAD)
-		return send_response(rq);
-	if (rq->phase == PHASE_HEAD && rq->has_body)
-		return advance_head(rq);
-	if (rq->phase == PHASE_HEAD) {
-		/* A response in this call would close the connection. The next call follows at
-		 * once. */
-		rq->phase = PHASE_WHOLE;
-		return MHD_YES;
-	}
-	if (rq->phase == PHASE_BODY)
-		end_of_body(rq);
-	if (!rq->given && !rq->answered)
-		return request_worker(rq);
-	return rq->answered ? send_response(rq) : wait_worker(rq);
-}
-
-static enum MHD_Result take_body(struct http_request *rq, const char *data, size_t *size)
-{
-	size_t n;
-
-	if (rq->answered || rq->cut) {
-		rq->discarded += *size;
-		*size = 0;
-		return rq->discarded > DISCARD_MAX || rq->cut ? MHD_NO : MHD_YES;
-	}
-	n = byte_ring_put(&rq->in, data, *size);
-	rq->body_bytes += n;
-	*size -= n;
-	if (n)
-		http_progressed(rq);
-	return *size ? wait_worker(rq) : MHD_YES;
-}
-
-static void reject(struct http_request *rq, unsigned status, const char *why)
-{
-	pthread_mutex_lock(&rq->lock);
-	http_error(rq, status, status == 503 ? "UNAVAILABLE" : "INVALID", why, status == 503);
-	rq->refused = true;
-	pthread_mutex_unlock(&rq->lock);
-}
-
-static void run_admit(struct http_request *rq)
+/* False: it was answered. */
+static bool admit(struct http_request *rq)
 {
 	const struct http_opts *o = &rq->server->opts;
 	int status = o->admit ? o->admit(o->arg, rq) : 0;
 
 	if (!status)
-		return;
-	pthread_mutex_lock(&rq->lock);
+		return true;
+	rq->close |= !rq->body_end;
 	if (!rq->answered)
-		http_error(rq, (unsigned)status, "DENIED", "refused", false);
+		response_error(rq, (unsigned)status, "DENIED", "refused", false);
 	rq->status = (unsigned)status;
-	rq->refused = rq->has_body;
-	pthread_mutex_unlock(&rq->lock);
+	return false;
 }
 
-static struct http_request *begin_request(struct http_server *s, struct MHD_Connection *mhd,
-					  const char *url, const char *method, const char *version)
+static void refuse_overload(struct http_request *rq)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct conn *c = info ? info->socket_context : NULL;
-	struct http_request *rq;
-	const char *why = NULL;
-	unsigned status;
+	char text[96];
 
-	if (!c || !c->target)
-		return NULL;
-	rq = http_request_new(s, c, mhd);
-	if (!rq)
-		return NULL;
-	c->in_head = false;
-	c->deadline_ms = 0;
-	status = http_read_head(rq, method, url, c->target, version, &why);
-	if (status)
-		reject(rq, status, why);
-	else if (s->draining)
-		reject(rq, 503, "server is shutting down");
+	snprintf(text, sizeof(text),
+		 "more than %u requests in flight (setting: max_requests); retry later",
+		 rq->server->opts.max_requests);
+	rq->close |= !rq->body_end;
+	response_error(rq, 503, "OVERLOADED", text, true);
+}
+
+static void run_handler(struct http_request *rq)
+{
+	struct http_server *s = rq->server;
+
+	if (atomic_fetch_add(&s->busy, 1) >= s->opts.max_requests)
+		refuse_overload(rq);
 	else
-		run_admit(rq);
-	return rq;
+		s->opts.handler(s->opts.arg, rq);
+	atomic_fetch_sub(&s->busy, 1);
+	if (!rq->answered && rq->malformed)
+		response_error(rq, 400, "INVALID", "body: malformed chunk", false);
+	if (!rq->answered)
+		response_error(rq, 500, "INTERNAL", "the handler sent no response", false);
+	if (rq->stream && !rq->aborted && !rq->broken)
+		response_end_stream(rq);
 }
 
-enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const char *url,
-				const char *method, const char *version, const char *data,
-				size_t *size, void **arg)
+static void refuse_draining(struct http_request *rq)
 {
-	struct http_request *rq = *arg;
-	struct MHD_Response *response = NULL;
-	enum MHD_Result r;
-	bool given;
+	reject(rq, &(struct http1_error){ 503, "the server is shutting down" });
+}
+
+/* bad: the head cannot be used. */
+static enum step run_request(struct conn *c, struct http1_error *bad)
+{
+	struct http_request *rq = c->rq = http_request_new(c);
 
 	if (!rq)
-		*arg = rq = begin_request(server, mhd, url, method, version);
-	if (!rq)
-		return MHD_NO;
-	if (rq->no_memory) {
-		http_conn_too_large(rq->conn, mhd);
-		return MHD_NO;
+		return STEP_END;
+	count_request(c->server, true);
+	c->waits = false;
+	c->deadline_ms = 0; /* a handler has its own */
+	if (bad) {
+		http_request_choose_id(rq);
+		c->in->at = c->in->len;
+		rq->body_end = true;
+		reject(rq, bad);
+	} else {
+		struct http1_error err;
+
+		if (http_request_take_head(rq, &err)) {
+			if (!*rq->id)
+				http_request_choose_id(rq);
+			reject(rq, &err);
+		} else if (c->server->draining) {
+			refuse_draining(rq);
+		} else if (admit(rq)) {
+			run_handler(rq);
+		}
 	}
-	pthread_mutex_lock(&rq->lock);
-	given = rq->given;
-	r = *size ? take_body(rq, data, size) : advance(rq);
-	if (rq->phase == PHASE_ANSWER)
-		response = steal_ptr(&rq->response);
-	given = rq->given && !given;
-	pthread_mutex_unlock(&rq->lock);
-	if (given)
-		submit(rq);
-	if (response) {
-		r = MHD_queue_response(mhd, rq->status, response);
-		MHD_destroy_response(response);
-	}
-	return r;
+	c->state = CONN_SENDING;
+	return STEP_ON;
 }
 
-ssize_t http_broken(struct http_request *rq)
+/* ---- states ---------------------------------------------------------------------------------- */
+
+static enum step continue_head(struct conn *c)
 {
-	if (rq->conn->open_end)
-		http_conn_cut(rq->conn);
-	/* The library may keep a connection it ended here until its timeout. */
-	MHD_set_connection_option(rq->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 1U);
-	return MHD_CONTENT_READER_END_WITH_ERROR;
+	for (;;) {
+		struct http1_error bad;
+		ssize_t n;
+
+		if (c->in) {
+			struct input *in = c->in;
+
+			switch (http1_request_parse(&in->head, in->bytes, in->len, &bad)) {
+			case HTTP1_DONE:
+				return run_request(c, NULL);
+			case HTTP1_BAD:
+				return run_request(c, &bad);
+			case HTTP1_MORE:
+			default:
+				break;
+			}
+		}
+		n = receive(c);
+		if (n < 0 && errno == EAGAIN)
+			return STEP_WAIT;
+		if (n <= 0)
+			return STEP_END;
+	}
 }
 
-/* The library asks for more of a stream. It suspends through wait_worker() too. */
-ssize_t http_on_read(void *arg, uint64_t pos, char *buf, size_t max)
+static void await_head(struct conn *c)
 {
-	struct http_request *rq = arg;
+	free_request(c);
+	rewind_input(c);
+	c->state = CONN_HEAD;
+	c->waits = true;
+	if (c->in)
+		server_conn_set_deadline(c, 0);
+	else
+		c->deadline_ms = clock_mono_ms() + (int64_t)c->server->opts.idle_s * 1000;
+}
+
+/* A client that still sends would be reset by a close, and might lose the response. */
+static void begin_closing(struct conn *c)
+{
+	conn_io_shut(&c->io);
+	free_request(c);
+	free(c->in);
+	c->in = NULL;
+	c->discarded = 0;
+	c->deadline_ms = clock_mono_ms() + CLOSE_MS;
+	c->state = CONN_CLOSING;
+}
+
+static void begin_discarding(struct conn *c)
+{
+	const struct http_request *rq = c->rq;
+	uint64_t left = rq->framing.body == HTTP1_BODY_CHUNKED
+				? (uint64_t)DISCARD_SMALL
+				: rq->framing.length - rq->body_bytes;
+
+	c->discarded = 0;
+	c->state = CONN_DISCARDING;
+	server_conn_set_deadline(c, left);
+}
+
+static enum step continue_sending(struct conn *c)
+{
+	struct http_request *rq = c->rq;
+	int r = rq->broken || rq->aborted || rq->upgraded ? 0 : response_flush(rq);
+
+	if (r > 0)
+		return STEP_WAIT;
+	if (r < 0)
+		rq->broken = true;
+	end_request(c);
+	if (rq->broken || (rq->aborted && c->open_end)) {
+		server_conn_cut(c);
+		return STEP_END;
+	}
+	if (rq->close || rq->aborted)
+		begin_closing(c);
+	else if (!rq->body_end)
+		begin_discarding(c);
+	else
+		await_head(c);
+	return STEP_ON;
+}
+
+static enum step continue_discarding(struct conn *c)
+{
+	static _Thread_local char piece[DISCARD_PIECE];
 	ssize_t n;
 
-	(void)pos;
-	pthread_mutex_lock(&rq->lock);
-	n = (ssize_t)byte_ring_take(&rq->out, buf, max);
-	rq->bytes += (uint64_t)n;
-	if (n) {
-		if (rq->out.len <= rq->out.size / 2) /* not for every small piece */
-			http_progressed(rq);
-	} else if (rq->stream_end || rq->cut || rq->aborted) {
-		n = rq->cut || rq->aborted ? http_broken(rq) : MHD_CONTENT_READER_END_OF_STREAM;
-	} else {
-		wait_worker(rq);
+	while ((n = request_body_take(c->rq, piece, sizeof(piece))) > 0) {
+		c->discarded += (uint64_t)n;
+		if (c->discarded > DISCARD_MAX)
+			return STEP_END;
 	}
-	pthread_mutex_unlock(&rq->lock);
-	return n;
+	if (n < 0)
+		return errno == EAGAIN ? STEP_WAIT : STEP_END;
+	await_head(c);
+	return STEP_ON;
+}
+
+static enum step continue_closing(struct conn *c)
+{
+	char piece[4096];
+	ssize_t n;
+
+	while ((n = conn_io_recv(&c->io, piece, sizeof(piece))) > 0) {
+		c->discarded += (uint64_t)n;
+		if (c->discarded > CLOSE_BYTES)
+			return STEP_END;
+	}
+	return n < 0 && errno == EAGAIN ? STEP_WAIT : STEP_END;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+void exchange_abandon(struct conn *c)
+{
+	if (c->rq)
+		free_request(c);
+	server_conn_free(c);
+}
+
+void exchange_continue(struct conn *c)
+{
+	static enum step (*const steps[])(struct conn * c) = {
+		[CONN_HEAD] = continue_head,
+		[CONN_SENDING] = continue_sending,
+		[CONN_DISCARDING] = continue_discarding,
+		[CONN_CLOSING] = continue_closing,
+	};
+	enum step step = STEP_ON;
+
+	for (int i = 0; i < TURNS_MAX && step == STEP_ON; i++)
+		step = steps[c->state](c);
+	if (step == STEP_ON)
+		c->io.wants = POLLOUT; /* an event at once */
+	if (step == STEP_END)
+		exchange_abandon(c);
+	else
+		server_conn_arm(c);
 }

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The requests of a connection, one after the other. */
 #ifndef LODGE_HTTP_EXCHANGE_H
 #define LODGE_HTTP_EXCHANGE_H
 
 #include "http/internal.h"
 
-void http_wake(struct http_request *rq); /* locked */
-void http_ended(struct http_request *rq); /* call it when the handler has returned */
-void http_abort(struct http_request *rq); /* locked: gives up on the client */
-enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const char *url,
-				const char *method, const char *version, const char *data,
-				size_t *size, void **rq);
-/* Result of a read callback that ends the connection early. */
-ssize_t http_broken(struct http_request *rq);
-void http_on_completed(void *server, struct MHD_Connection *mhd, void **rq,
-		       enum MHD_RequestTerminationCode why);
-ssize_t http_on_read(void *rq, uint64_t pos, char *buf, size_t max);
+/* Handles an event: goes on until the connection has to wait or ends, then arms or frees it. */
+void exchange_continue(struct conn *c);
+/* Frees a connection that no thread owns. */
+void exchange_abandon(struct conn *c);
+/* For a handler: waits until the socket is ready for what conn_io's last call wanted. False: the
+ * client is too slow, which breaks the request. bytes: how many were transferred so far. */
+bool exchange_wait(struct http_request *rq, uint64_t bytes);
 
 #endif

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared types of the HTTP server.
  *
- * Two threads use a request: the library's, which does the I/O, and the worker that runs the
- * handler. The request's `lock` protects what they share. Only the library's thread suspends a
- * connection (wait_worker in exchange.c), and only http_wake() resumes it, both under the lock, so
- * that neither happens twice. After `gone` is set, nothing may touch the connection.
- *
- * Lock order: the request's lock before the server's. */
+ * A connection waits in the epoll set, armed for one event. The thread that receives the event owns
+ * the connection and its request until it arms it again or frees it. The reaper only shuts the
+ * socket down, which is an event for the owner. The server's lock protects the list of connections
+ * and the counters. */
 #ifndef LODGE_HTTP_INTERNAL_H
 #define LODGE_HTTP_INTERNAL_H
 
-#include <microhttpd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "http/byte_ring.h"
+#include "http/conn_io.h"
 #include "http/server.h"
+#include "http1/http1_chunked.h"
+#include "http1/http1_framing.h"
 
 enum {
 	LISTENERS_MAX = 16,
 	HEADERS_MAX = 100,
-	PAIR_COST = 64, /* memory charged for each header and parameter, as part of the head */
-	HEAD_EXTRA = 3 << 10, /* memory of a connection for the head of its response */
+	PEER_MAX = 48,
+	ADDRESS_BYTES = 16,
+	ADDRESS_BUCKETS = 1024,
 	ID_MAX = 64,
-	BUFFER_SIZE = 64 << 10, /* of each direction of a request, allocated when used */
-	AHEAD_MAX = 8 << 10, /* a body that is read before the handler asks for it */
 	DISCARD_SMALL = 256 << 10, /* an unread body that is discarded to keep the connection */
 	DISCARD_MAX = 1 << 30, /* the rest of a partially read body that is discarded */
 	BYTES_PER_MS = 1, /* a slower transfer than this, beyond slow_s, times out */
@@ -34,97 +33,118 @@ struct pair {
 	char *name, *value;
 };
 
-/* A connection. The list is protected by the server's lock. The library's thread owns the fields;
- * the reaper reads the atomic ones. */
-struct conn {
-	struct conn *prev, *next;
-	struct http_server *server;
-	int fd;
-	char *target; /* raw target of the request whose head is being read */
-	char peer[64];
-	_Atomic uint64_t deadline_ms; /* the connection is closed then; 0: never */
-	_Atomic uint64_t bytes_before; /* received when the last request ended */
-	_Atomic bool in_head, begun, half;
-	_Atomic bool open_end; /* the response ends only with the connection */
+/* What a connection waits for. */
+enum conn_state {
+	CONN_HEAD, /* a request, or the rest of its head */
+	CONN_SENDING, /* to send the rest of a response */
+	CONN_DISCARDING, /* the rest of a body that no handler reads */
+	CONN_CLOSING, /* the client to close its half: what it sends is discarded */
 };
 
-/* Progress of the library with the request. */
-enum phase {
-	PHASE_HEAD, /* head received, body announced and not read yet */
-	PHASE_BODY,
-	PHASE_WHOLE, /* body received, or none was announced */
-	PHASE_ANSWER, /* the library has the response */
+/* Received bytes, allocated while there are any: an idle connection has none. */
+struct input {
+	struct http1_head head;
+	struct http1_header headers[HEADERS_MAX];
+	size_t at, len; /* those from `at` on are not used yet */
+	char bytes[];
+};
+
+/* Connections of one address whose clients have not sent a valid key. */
+struct address {
+	struct address *next; /* with the same hash */
+	uint8_t bytes[ADDRESS_BYTES];
+	struct conn *newest, *oldest;
+	unsigned count;
+};
+
+struct conn_list {
+	struct conn *newest, *oldest;
+};
+
+struct conn {
+	struct conn *prev, *next; /* newer and older of the server's list */
+	struct conn *newer, *older; /* of its address */
+	struct address *address; /* NULL: not counted there */
+	struct http_server *server;
+	struct conn_io io;
+	enum conn_state state;
+	bool is_unix, trusted, evicted;
+	_Atomic bool waits; /* for a request, with no thread */
+	uint8_t bytes[ADDRESS_BYTES]; /* of an IPv6 address the network part */
+	_Atomic int64_t deadline_ms; /* shut down then; 0: never */
+	_Atomic bool open_end; /* the response ends only with the connection */
+	struct input *in;
+	struct http_request *rq; /* whose response or body is under way */
+	uint64_t discarded;
+};
+
+_Static_assert(sizeof(struct conn) <= 512, "an idle connection is small");
+
+/* What remains to be sent of a response. */
+struct output {
+	char *bytes;
+	size_t at, len;
+	int file; /* -1: none */
+	uint64_t file_at, file_left;
 };
 
 struct http_request {
 	struct http_server *server;
 	struct conn *conn;
-	struct MHD_Connection *mhd;
-	uint64_t started_us;
+	int64_t started_us;
 
 	/* The head: immutable once it is parsed. */
 	const char *method, *path;
 	struct pair *headers, *query;
 	size_t nheaders, nquery;
-	char *text; /* storage of these strings */
-	char id[ID_MAX + 1], peer[64];
-	int64_t length;
-	bool has_body, chunked, expect, is_head;
+	char id[ID_MAX + 1], peer[PEER_MAX];
+	struct http1_framing framing;
+	bool is_head;
 	bool old; /* HTTP/1.0: the end of the connection ends a stream */
+	bool close; /* the connection ends after the response */
 
 	void *context; /* handed from admit() to the handler */
 	void (*release_context)(void *context);
 
-	pthread_mutex_t lock;
-	pthread_cond_t cond; /* wakes the worker */
-	uint64_t moves; /* counts wakeups, so that a late waiter misses none */
-	_Atomic unsigned refs;
-	enum phase phase;
-	bool given; /* submitted to a worker */
-	bool suspended, gone;
-	bool cut; /* closed by the server; the library notices soon */
-	bool refused; /* responded at once; nothing else is read */
-	bool no_memory; /* the head leaves the library no memory for a response */
-
-	bool want_body, body_end;
-	struct ring in;
-	uint64_t body_bytes, discarded, waited_ms;
+	struct http1_chunked chunks;
+	bool body_end, malformed;
+	bool continued; /* 100 was sent */
+	uint64_t body_bytes;
 	char *whole; /* result of http_body() */
+	int64_t waited_ms;
 
-	bool answered, stream, stream_end;
+	bool answered, stream;
 	bool aborted; /* the stream must not look complete */
+	bool upgraded;
+	_Atomic bool broken; /* the client disconnected or was too slow */
 	unsigned status;
-	struct MHD_Response *response;
 	struct pair *set;
 	size_t nset;
-	struct ring out;
 	uint64_t bytes;
-
-	int upgraded_fd;
-	struct MHD_UpgradeResponseHandle *upgraded;
-	char *extra;
-	size_t extra_len;
-
-	struct http_request *next; /* queue of submitted requests */
+	struct output out;
 };
 
 struct http_server {
 	struct http_opts opts;
-	char *cert, *key;
+	struct http1_limits limits;
+	struct ssl_ctx_st *tls;
+	int epoll;
+	int wake; /* eventfd: readable when the workers must end */
 	struct listener {
-		struct MHD_Daemon *daemon;
-		int fd; /* belongs to the library */
+		struct http_server *server;
+		int fd;
 		char *path; /* of a unix socket */
 	} listeners[LISTENERS_MAX];
 	size_t nlisteners;
 
 	pthread_mutex_t lock;
-	pthread_cond_t work, change, tick;
-	struct conn *conns;
+	pthread_cond_t change, tick;
+	struct conn_list strangers, trusted;
+	struct address *addresses[ADDRESS_BUCKETS];
+	unsigned evicted; /* connections that are being closed to make place */
 	struct http_metrics metrics;
-	unsigned most; /* peak of connections since memory was last trimmed */
-	struct http_request *first, *last; /* submitted, no worker yet */
-	unsigned queued, busy, idle, workers;
+	_Atomic unsigned waiting, workers; /* threads in epoll_wait(), and all */
+	_Atomic unsigned busy; /* handlers that run */
 	_Atomic bool draining, ending;
 	bool reaping;
 	pthread_t reaper;

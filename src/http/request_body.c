@@ -1,109 +1,164 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The body of a request. The library's thread fills a small buffer and stops reading while it is
- * full, so a fast client waits for a slow handler. */
 #include "http/request_body.h"
 
-#include <poll.h>
-#include <sys/ioctl.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "base/clock.h"
 #include "http/exchange.h"
-#include "http/http_clock.h"
+#include "http/request_head.h"
 
-enum { SLICE_MS = 500 };
+/* ---- without waiting ------------------------------------------------------------------------- */
 
-/* The library may miss the end of a connection if bytes arrive with it. */
-static bool is_half_closed(int fd)
+static ssize_t take_input(struct input *in, void *buf, size_t size)
 {
-	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
-	int left = 0;
+	size_t have = in->len - in->at, n = size < have ? size : have;
 
-	return poll(&p, 1, 0) == 1 && !ioctl(fd, FIONREAD, &left) && !left;
+	memcpy(buf, in->bytes + in->at, n);
+	in->at += n;
+	return (ssize_t)n;
 }
 
-void http_progressed(struct http_request *rq)
+static ssize_t receive(struct http_request *rq, void *buf, size_t size)
 {
-	rq->moves++;
-	pthread_cond_broadcast(&rq->cond);
-}
+	struct input *in = rq->conn->in;
+	ssize_t n;
 
-int http_waited(struct http_request *rq, uint64_t bytes, bool reading)
-{
-	uint64_t slow_ms = (uint64_t)rq->server->opts.slow_s * 1000, since = clock_mono_us(),
-		 ms = 0;
-	uint64_t moves = rq->moves;
-	bool dry = false;
-
-	while (!rq->gone && !rq->cut && rq->moves == moves && !dry && ms < slow_ms) {
-		http_cond_wait(&rq->cond, &rq->lock, SLICE_MS);
-		ms = (clock_mono_us() - since) / 1000;
-		dry = reading && rq->moves == moves && is_half_closed(rq->conn->fd);
-	}
-	rq->waited_ms += ms;
-	if (rq->gone || rq->cut)
+	if (in && in->at < in->len)
+		return take_input(in, buf, size);
+	n = conn_io_recv(&rq->conn->io, buf, size);
+	if (n == 0) {
+		errno = ECONNRESET;
 		return -1;
-	if (rq->moves != moves && rq->waited_ms <= slow_ms + bytes / BYTES_PER_MS)
-		return 0;
-	http_abort(rq);
-	return -1;
-}
-
-/* Locked. */
-static int begin_body(struct http_request *rq)
-{
-	if (rq->want_body || !rq->has_body)
-		return 0;
-	if (byte_ring_init(&rq->in, BUFFER_SIZE))
-		return -1;
-	rq->want_body = true;
-	http_wake(rq);
-	return 0;
-}
-
-/* Locked: waits for data or the end. */
-static int await_body(struct http_request *rq, struct err *err)
-{
-	if (begin_body(rq))
-		return err_set(err, ERR_LIMIT, "out of memory for the body");
-	while (!rq->in.len && rq->has_body && !rq->body_end) {
-		if (rq->answered)
-			return err_set(err, ERR_INTERNAL, "body read after the response");
-		if (http_waited(rq, rq->body_bytes, true))
-			return rq->cut ? err_set(err, ERR_TIMEOUT,
-						 "timed out while reading the body")
-				       : err_set(err, ERR_UNAVAILABLE, "client disconnected");
 	}
-	return 0;
+	return n;
+}
+
+static ssize_t take_length(struct http_request *rq, void *buf, size_t size)
+{
+	uint64_t left = rq->framing.length - rq->body_bytes;
+	ssize_t n = receive(rq, buf, left < size ? (size_t)left : size);
+
+	if (n > 0)
+		rq->body_end = (uint64_t)n == left;
+	return n;
+}
+
+/* Bytes behind the end of the body are the next request. If a client sends more ahead than fits
+ * behind the head, the connection is closed. */
+static void return_input(struct http_request *rq, const char *bytes, size_t len)
+{
+	struct input *in = rq->conn->in;
+
+	if (in->at < in->len) { /* where they came from */
+		in->at -= len;
+		return;
+	}
+	in->at = in->len = in->head.len;
+	if (len > rq->server->opts.max_head - in->at) {
+		rq->close = true;
+		return;
+	}
+	memcpy(in->bytes + in->at, bytes, len);
+	in->len += len;
+}
+
+/* Decodes where the bytes are. */
+static ssize_t take_chunks(struct http_request *rq, char *buf, size_t size)
+{
+	struct http1_error bad;
+	size_t used, data = 0;
+	ssize_t n;
+
+	while (!data && !rq->body_end) {
+		n = receive(rq, buf, size);
+		if (n < 0)
+			return -1;
+		switch (http1_chunked_read(&rq->chunks, buf, (size_t)n, buf, &used, &data, &bad)) {
+		case HTTP1_MORE:
+			break;
+		case HTTP1_DONE:
+			rq->body_end = true;
+			return_input(rq, buf + used, (size_t)n - used);
+			break;
+		case HTTP1_BAD:
+		default:
+			rq->close = rq->malformed = true;
+			errno = EBADMSG;
+			return -1;
+		}
+	}
+	return (ssize_t)data;
+}
+
+ssize_t request_body_take(struct http_request *rq, void *buf, size_t size)
+{
+	ssize_t n;
+
+	if (rq->body_end)
+		return 0;
+	n = rq->framing.body == HTTP1_BODY_CHUNKED ? take_chunks(rq, buf, size)
+						   : take_length(rq, buf, size);
+	if (n > 0)
+		rq->body_bytes += (uint64_t)n;
+	return n;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+/* The client waits for it before it sends the body. */
+static void send_continue(struct http_request *rq)
+{
+	static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+	const struct input *in = rq->conn->in;
+
+	if (!rq->framing.expects_continue || rq->continued)
+		return;
+	rq->continued = true;
+	if (!in || in->at == in->len) /* the socket of an idle connection has space for it */
+		(void)conn_io_send(&rq->conn->io, &(struct iovec){ text, sizeof(text) - 1 }, 1,
+				   false);
+}
+
+static ssize_t fail(struct http_request *rq, struct err *err)
+{
+	if (errno == EBADMSG)
+		return err_set(err, ERR_INVALID, "body: malformed chunk");
+	rq->broken = true;
+	return err_set(err, ERR_UNAVAILABLE, "client disconnected");
 }
 
 ssize_t http_body_read(struct http_request *rq, void *buf, size_t size, struct err *err)
 {
-	ssize_t n = -1;
+	ssize_t n;
 
-	pthread_mutex_lock(&rq->lock);
-	if (!await_body(rq, err)) {
-		n = (ssize_t)byte_ring_take(&rq->in, buf, size);
-		/* Not for every small piece: a wakeup costs more than copying. */
-		if (rq->phase == PHASE_BODY && rq->in.len <= rq->in.size / 2)
-			http_wake(rq);
+	if (rq->answered && !rq->body_end)
+		return err_set(err, ERR_INTERNAL, "body read after the response");
+	if (rq->broken)
+		return err_set(err, ERR_UNAVAILABLE, "client disconnected");
+	if (!rq->body_end)
+		send_continue(rq);
+	while ((n = request_body_take(rq, buf, size)) < 0) {
+		if (errno != EAGAIN)
+			return fail(rq, err);
+		if (!exchange_wait(rq, rq->body_bytes))
+			return err_set(err, ERR_TIMEOUT, "timed out while reading the body");
 	}
-	pthread_mutex_unlock(&rq->lock);
 	return n;
 }
 
 int http_body(struct http_request *rq, size_t max, const char **ret, size_t *ret_len,
 	      struct err *err)
 {
+	int64_t length = http_body_length(rq);
 	size_t len = 0, cap = 0;
 	ssize_t n;
 
-	if (rq->length >= 0 && (uint64_t)rq->length > max)
+	if (length >= 0 && (uint64_t)length > max)
 		return err_set(err, ERR_LIMIT, "body: larger than %zu bytes", max);
 	do {
 		if (cap - len < 2) {
-			size_t more = cap	       ? cap * 2
-				      : rq->length > 0 ? (size_t)rq->length + 2
-						       : 4096;
+			size_t more = cap ? cap * 2 : length > 0 ? (size_t)length + 2 : 4096;
 			char *bigger = realloc(rq->whole, more);
 
 			if (!bigger)
@@ -126,18 +181,7 @@ int http_body(struct http_request *rq, size_t max, const char **ret, size_t *ret
 
 bool http_is_gone(struct http_request *rq)
 {
-	struct pollfd p = { .events = POLLRDHUP };
-	bool gone;
-
-	pthread_mutex_lock(&rq->lock);
-	gone = rq->gone || rq->cut || rq->server->ending;
-	if (!gone) {
-		/* The library does not poll a suspended connection. */
-		p.fd = rq->conn->fd;
-		gone = poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
-	}
-	pthread_mutex_unlock(&rq->lock);
-	return gone;
+	return rq->broken || rq->server->ending || conn_io_is_closed(&rq->conn->io);
 }
 
 bool http_is_ending(const struct http_request *rq)

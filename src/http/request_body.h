@@ -14,19 +14,18 @@ struct http_request;
  * not counted, and is valid until the handler returns. */
 int http_body(struct http_request *rq, size_t max, const char **ret, size_t *ret_len,
 	      struct err *err);
-/* Reads up to size bytes of the body; 0 at its end, -1 if the client disconnected or is too slow.
- * If the body was read partially, the response is sent after the rest was received and discarded,
- * at most 1 GiB. A body that was never read is not requested. */
+/* Reads up to size bytes of the body; 0 at its end, -1 if the client disconnected, is too slow or
+ * sent a malformed body (ERR_INVALID). What is not read is discarded after the response; of a large
+ * body that was never read, the connection is closed instead. */
 ssize_t http_body_read(struct http_request *rq, void *buf, size_t size, struct err *err);
-/* The client disconnected or closed its sending half, or the server is shutting down. */
+/* The client disconnected or closed its sending half, or the server is shutting down. May be called
+ * by other threads than the handler's. */
 bool http_is_gone(struct http_request *rq);
 bool http_is_ending(const struct http_request *rq); /* the server is shutting down */
 
 /* ---- for the server -------------------------------------------------------------------------- */
 
-/* Locked: waits for the other thread to make progress; -1: the client disconnected or is too slow.
- * reading: a client that closed its sending half sends no more. */
-void http_progressed(struct http_request *rq); /* locked */
-int http_waited(struct http_request *rq, uint64_t bytes, bool reading);
+/* The same without waiting: -1 with errno EAGAIN, EBADMSG for a malformed body, or another. */
+ssize_t request_body_take(struct http_request *rq, void *buf, size_t size);
 
 #endif

@@ -6,10 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct MHD_Connection;
 struct conn;
+struct http1_error;
 struct http_request;
-struct http_server;
 struct pair;
 
 const char *http_method(const struct http_request *rq);
@@ -26,6 +25,8 @@ const char *http_header(const struct http_request *rq, const char *name);
 /* X-Request-Id of the request, or a generated one. */
 const char *http_id(const struct http_request *rq);
 const char *http_peer(const struct http_request *rq); /* the client's address, or "unix" */
+/* The client has sent a valid key: its connection is never closed to make place for others. */
+void http_trust(struct http_request *rq);
 
 /* Hands state from admit() to the handler, which takes it over. If the handler never runs, release
  * is called instead. */
@@ -37,15 +38,14 @@ int64_t http_body_length(const struct http_request *rq);
 
 /* ---- for the server -------------------------------------------------------------------------- */
 
-/* Parses a request. Returns 0, or the status and reason of a rejection. NULL: out of memory. */
-struct http_request *http_request_new(struct http_server *s, struct conn *c,
-				      struct MHD_Connection *mhd);
-unsigned http_read_head(struct http_request *rq, const char *method, const char *url,
-			const char *target, const char *version, const char **ret_why);
+/* NULL: out of memory. */
+struct http_request *http_request_new(struct conn *c);
 void http_request_free(struct http_request *rq);
-/* Memory the library needs for the parts of a text, in addition to the text. */
-size_t http_parts_cost(const char *s, size_t len, char between);
-/* Splits and decodes in place; false: malformed or ambiguous. */
-bool http_parse_query(char *text, struct pair **ret, size_t *ret_n);
+/* Takes the head that the connection has received. Returns 0, or the status of a rejection. */
+unsigned http_request_take_head(struct http_request *rq, struct http1_error *err);
+/* For a request whose head cannot be used. */
+void http_request_choose_id(struct http_request *rq);
+/* Splits and decodes in place. NULL, or why not. */
+const char *http_parse_query(char *text, struct pair **ret, size_t *ret_n);
 
 #endif

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses: created by the handler, sent by the library's thread. */
-
 #include "http/response.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "base/json.h"
 #include "base/vec.h"
 #include "http/exchange.h"
-#include "http/request_body.h"
 #include "http/server_conn.h"
+#include "http1/http1_writer.h"
 
-enum { FILE_BLOCK = 128 << 10 }; /* buffer of each file being sent */
+enum {
+	HEAD_SIZE = 512, /* of a head without the headers that a handler sets */
+	DATE_SIZE = 32,
+	TURN_MAX = 4 << 20, /* bytes of a file that are sent before others get a turn */
+};
 
-/* ---- headers ------------------------------------------------------------------------------------
- */
+/* ---- head ------------------------------------------------------------------------------------ */
 
 void http_set_header(struct http_request *rq, const char *name, const char *value)
 {
@@ -42,79 +41,258 @@ void http_set_header(struct http_request *rq, const char *name, const char *valu
 	*added = p;
 }
 
-static void add_headers(struct http_request *rq, struct MHD_Response *response, const char *type)
+static const char *get_date(void)
 {
-	if (type)
-		MHD_add_response_header(response, "Content-Type", type);
-	MHD_add_response_header(response, "X-Request-Id", rq->id);
-	/* The library rejects values that would split the head. */
+	static _Thread_local char text[DATE_SIZE];
+	static _Thread_local time_t made;
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (now != made && gmtime_r(&now, &tm)) {
+		(void)strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+		made = now;
+	}
+	return text;
+}
+
+static void write_connection(struct http_request *rq, struct http1_writer *w, unsigned status)
+{
+	if (status == 101)
+		http1_writer_header(w, "Connection", "Upgrade");
+	else if (rq->close)
+		http1_writer_header(w, "Connection", "close");
+	else if (rq->old)
+		http1_writer_header(w, "Connection", "keep-alive");
+}
+
+/* A value that would split the head is left out. */
+static void write_set_headers(const struct http_request *rq, struct http1_writer *w)
+{
+	for (size_t i = 0; i < rq->nset; i++) {
+		const struct pair *p = &rq->set[i];
+
+		if (http1_text_all((struct http1_text){ p->value, strlen(p->value) }, HTTP1_VALUE))
+			http1_writer_header(w, p->name, p->value);
+	}
+}
+
+/* NULL: out of memory, or a name is invalid. */
+static char *make_head(struct http_request *rq, unsigned status, const char *type,
+		       const struct http1_framing *f, size_t *ret_len)
+{
+	size_t size = HEAD_SIZE + (type ? strlen(type) : 0);
+	struct http1_writer w;
+	char *head;
+
 	for (size_t i = 0; i < rq->nset; i++)
-		MHD_add_response_header(response, rq->set[i].name, rq->set[i].value);
-	/* Otherwise the library sends the end of a chunked body for HEAD. */
-	if (rq->stream && rq->is_head)
-		MHD_set_response_options(response, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
-	if (rq->server->draining)
-		MHD_add_response_header(response, "Connection", "close");
+		size += strlen(rq->set[i].name) + strlen(rq->set[i].value) + 4;
+	head = malloc(size);
+	if (!head)
+		return NULL;
+	http1_writer_init(&w, head, size);
+	http1_writer_status(&w, status, NULL);
+	http1_writer_header(&w, "Date", get_date());
+	write_connection(rq, &w, status);
+	if (type)
+		http1_writer_header(&w, "Content-Type", type);
+	http1_writer_header(&w, "X-Request-Id", rq->id);
+	write_set_headers(rq, &w);
+	http1_writer_framing(&w, f);
+	if (http1_writer_end(&w, ret_len) == 0)
+		return head;
+	free(head);
+	return NULL;
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static int send_bytes(struct http_request *rq)
+{
+	struct output *o = &rq->out;
+
+	while (o->at < o->len) {
+		struct iovec rest = { o->bytes + o->at, o->len - o->at };
+		ssize_t n = conn_io_send(&rq->conn->io, &rest, 1, o->file_left > 0);
+
+		if (n < 0)
+			return errno == EAGAIN ? 1 : -1;
+		o->at += (size_t)n;
+	}
+	free(o->bytes);
+	*o = (struct output){ .file = o->file, .file_at = o->file_at, .file_left = o->file_left };
+	return 0;
+}
+
+/* Each piece that the client takes gives it time for the next. */
+static int send_file(struct http_request *rq)
+{
+	struct output *o = &rq->out;
+
+	uint64_t turn = 0;
+
+	while (o->file_left) {
+		ssize_t n = conn_io_send_file(&rq->conn->io, o->file, o->file_at, o->file_left);
+
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN ? 1 : -1;
+		o->file_at += (uint64_t)n;
+		o->file_left -= (uint64_t)n;
+		rq->bytes += (uint64_t)n;
+		server_conn_set_deadline(rq->conn, (uint64_t)n);
+		turn += (uint64_t)n;
+		if (turn >= TURN_MAX && o->file_left) {
+			rq->conn->io.wants = POLLOUT;
+			return 1;
+		}
+	}
+	close_fd(&o->file);
+	return 0;
+}
+
+int response_flush(struct http_request *rq)
+{
+	int r = send_bytes(rq);
+
+	return r ? r : send_file(rq);
+}
+
+static void advance(struct iovec **parts, int *n, size_t sent)
+{
+	while (*n > 0 && sent >= (*parts)->iov_len) {
+		sent -= (*parts)->iov_len;
+		(*parts)++;
+		(*n)--;
+	}
+	if (*n > 0) {
+		(*parts)->iov_base = (char *)(*parts)->iov_base + sent;
+		(*parts)->iov_len -= sent;
+	}
+}
+
+/* 0: everything was sent; 1: the socket is full, and the parts are what is left; -1: disconnected.
+ */
+static int send_parts(struct http_request *rq, struct iovec **parts, int *n, bool more)
+{
+	while (*n > 0) {
+		ssize_t sent = conn_io_send(&rq->conn->io, *parts, *n, more);
+
+		if (sent < 0)
+			return errno == EAGAIN ? 1 : -1;
+		advance(parts, n, (size_t)sent);
+	}
+	return 0;
+}
+
+static int keep(struct output *o, const struct iovec *parts, int n)
+{
+	size_t left = 0;
+
+	for (int i = 0; i < n; i++)
+		left += parts[i].iov_len;
+	o->bytes = malloc(left);
+	if (!o->bytes)
+		return -1;
+	for (int i = 0; i < n; i++) {
+		memcpy(o->bytes + o->len, parts[i].iov_base, parts[i].iov_len);
+		o->len += parts[i].iov_len;
+	}
+	return 0;
+}
+
+/* Keeps a copy of what the socket does not take. */
+static void send_or_keep(struct http_request *rq, struct iovec *parts, int n, bool more)
+{
+	int r = send_parts(rq, &parts, &n, more);
+
+	if (r < 0 || (r > 0 && keep(&rq->out, parts, n) < 0))
+		rq->broken = true;
+}
+
+/* Blocks. */
+static int send_all(struct http_request *rq, struct iovec *parts, int n)
+{
+	int r;
+
+	while ((r = send_parts(rq, &parts, &n, false)) > 0)
+		if (!exchange_wait(rq, rq->bytes))
+			return -1;
+	if (r < 0)
+		rq->broken = true;
+	return r;
 }
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-/* Bytes of the body to discard before the response is sent. */
-static uint64_t rest_of_body(const struct http_request *rq)
+/* Whether the rest of the body is not worth being received for the sake of the connection. */
+static bool skips_body(const struct http_request *rq)
 {
-	uint64_t rest = rq->chunked ? DISCARD_SMALL : (uint64_t)rq->length - rq->body_bytes;
+	bool chunked = rq->framing.body == HTTP1_BODY_CHUNKED;
+	uint64_t left = rq->framing.length - rq->body_bytes;
 
-	return rest < DISCARD_MAX ? rest : DISCARD_MAX;
+	if (rq->body_end)
+		return false;
+	if (rq->framing.expects_continue && !rq->continued)
+		return true;
+	if (!rq->body_bytes)
+		return chunked || left > DISCARD_SMALL;
+	return !chunked && left > DISCARD_MAX;
 }
 
-/* Locked. Takes over the response. NULL (out of memory) sends an empty 500. */
-static int put_response(struct http_request *rq, unsigned status, const char *type,
-			struct MHD_Response *response, uint64_t bytes)
+/* NULL: there is nothing to send it to, or no memory. */
+static char *begin(struct http_request *rq, unsigned status, const char *type,
+		   struct http1_framing f, size_t *ret_len)
 {
-	if (!response) {
-		status = 500;
-		bytes = 0;
-		response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
-	}
-	if (!response) {
-		http_abort(rq);
-		return -1;
-	}
-	if (rq->answered) {
-		MHD_destroy_response(response);
-		return -1;
-	}
-	add_headers(rq, response, type);
-	rq->response = response;
-	rq->status = rq->gone ? 499 : status;
-	rq->bytes = rq->is_head ? 0 : bytes;
+	char *head;
+
+	if (rq->answered)
+		return NULL;
 	rq->answered = true;
-	if (rq->phase == PHASE_BODY && !rq->gone)
-		http_conn_deadline(rq->conn, rest_of_body(rq));
-	http_wake(rq);
-	return 0;
-}
-
-/* The library copies the data and does not write to it, but its parameter is not const. */
-static struct MHD_Response *from_copy(const void *data, size_t len)
-{
-	union {
-		const void *in;
-		void *out;
-	} bytes = { data };
-
-	return MHD_create_response_from_buffer(
-		len, bytes.out, len ? MHD_RESPMEM_MUST_COPY : MHD_RESPMEM_PERSISTENT);
+	rq->status = rq->broken ? 499 : status;
+	rq->waited_ms = 0;
+	rq->close |= rq->server->draining || skips_body(rq);
+	if (status == 204 || status < 200)
+		f = (struct http1_framing){ 0 };
+	head = rq->broken ? NULL : make_head(rq, status, type, &f, ret_len);
+	rq->broken |= !head;
+	return head;
 }
 
 void http_reply(struct http_request *rq, unsigned status, const char *type, const void *data,
 		size_t len)
 {
-	struct MHD_Response *response = from_copy(data, len);
+	union {
+		const void *in;
+		void *out;
+	} body = { data };
+	struct http1_framing f = { .has_length = true, .length = len };
+	size_t n = 0;
+	auto_free char *head = begin(rq, status, type, f, &n);
+	struct iovec parts[] = { { head, n }, { body.out, len } };
 
-	pthread_mutex_lock(&rq->lock);
-	put_response(rq, status, type, response, len);
-	pthread_mutex_unlock(&rq->lock);
+	if (!head)
+		return;
+	rq->bytes = rq->is_head ? 0 : len;
+	server_conn_set_deadline(rq->conn, rq->bytes);
+	send_or_keep(rq, parts, rq->bytes ? 2 : 1, false);
+}
+
+void http_reply_fd(struct http_request *rq, unsigned status, const char *type, int fd,
+		   uint64_t offset, uint64_t len)
+{
+	struct http1_framing f = { .has_length = true, .length = len };
+	auto_close int file = fd;
+	size_t n = 0;
+	auto_free char *head = begin(rq, status, type, f, &n);
+
+	if (!head)
+		return;
+	server_conn_set_deadline(rq->conn, n);
+	if (!rq->is_head && len) {
+		rq->out.file = steal_fd(&file);
+		rq->out.file_at = offset;
+		rq->out.file_left = len;
+	}
+	send_or_keep(rq, &(struct iovec){ head, n }, 1, rq->out.file_left > 0);
 }
 
 void http_error_begin(struct json_out *j, const char *code, const char *message, bool retryable)
@@ -134,8 +312,8 @@ void http_error_end(struct json_out *j)
 	json_out_end(j);
 }
 
-void http_error(struct http_request *rq, unsigned status, const char *code, const char *message,
-		bool retryable)
+void response_error(struct http_request *rq, unsigned status, const char *code, const char *message,
+		    bool retryable)
 {
 	struct json_out j;
 	size_t len = 0;
@@ -148,202 +326,88 @@ void http_error(struct http_request *rq, unsigned status, const char *code, cons
 	json_out_fini(&j);
 	if (status == 503)
 		http_set_header(rq, "Retry-After", "1");
-	put_response(rq, status, "application/json", from_copy(text, len), len);
+	http_reply(rq, status, "application/json", text, len);
 }
 
-/* ---- files --------------------------------------------------------------------------------------
- */
-
-/* Owned by the response, which may outlive the request. */
-struct file {
-	struct http_request *rq; /* valid while the library reads */
-	int fd;
-	uint64_t from, len;
-};
-
-static void file_free(void *arg)
-{
-	struct file *f = arg;
-
-	close(f->fd);
-	free(f);
-}
-
-/* Uses read(), not sendfile(): with that, the library waits forever for the rest of a file that
- * shrank. A block is read after the previous one was sent, so each has its own deadline. */
-static ssize_t on_read_file(void *arg, uint64_t pos, char *buf, size_t max)
-{
-	struct file *f = arg;
-	uint64_t left = pos < f->len ? f->len - pos : 0;
-	ssize_t n;
-
-	do
-		n = pread(f->fd, buf, left < max ? (size_t)left : max, (off_t)(f->from + pos));
-	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return http_broken(f->rq);
-	f->rq->bytes += (uint64_t)n;
-	http_conn_deadline(f->rq->conn, (uint64_t)n);
-	return n;
-}
-
-/* Takes over fd on success. */
-static struct MHD_Response *from_file(struct http_request *rq, int fd, uint64_t offset,
-				      uint64_t len)
-{
-	struct MHD_Response *response;
-	struct file *f = malloc(sizeof(*f));
-
-	if (!f)
-		return NULL;
-	*f = (struct file){ rq, fd, offset, len };
-	response = MHD_create_response_from_callback(len, FILE_BLOCK, on_read_file, f, file_free);
-	if (!response)
-		free(f);
-	return response;
-}
-
-void http_reply_fd(struct http_request *rq, unsigned status, const char *type, int fd,
-		   uint64_t offset, uint64_t len)
-{
-	struct MHD_Response *response = len ? from_file(rq, fd, offset, len) : from_copy(NULL, 0);
-
-	if (!len || !response)
-		close(fd);
-	pthread_mutex_lock(&rq->lock);
-	put_response(rq, status, type, response, 0);
-	pthread_mutex_unlock(&rq->lock);
-}
-
-/* ---- streams ------------------------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 int http_stream_begin(struct http_request *rq, unsigned status, const char *type)
 {
-	struct MHD_Response *response = MHD_create_response_from_callback(
-		MHD_SIZE_UNKNOWN, BUFFER_SIZE / 2, http_on_read, rq, NULL);
-	int r = -1;
+	struct http1_framing f = { .body = rq->old ? HTTP1_BODY_UNTIL_CLOSE : HTTP1_BODY_CHUNKED };
+	auto_free char *head = NULL;
+	size_t n = 0;
 
-	pthread_mutex_lock(&rq->lock);
-	if (response && !rq->answered && !rq->gone && !rq->cut &&
-	    !byte_ring_init(&rq->out, BUFFER_SIZE)) {
-		rq->stream = true;
-		rq->conn->open_end = rq->old;
-		rq->waited_ms = 0;
-		r = put_response(rq, status, type, response, 0);
-	} else if (response) {
-		MHD_destroy_response(response);
-	}
-	pthread_mutex_unlock(&rq->lock);
-	return r;
+	rq->close |= rq->old || rq->is_head;
+	head = begin(rq, status, type, f, &n);
+	if (!head)
+		return -1;
+	rq->stream = true;
+	rq->conn->open_end = rq->old;
+	rq->conn->deadline_ms = 0; /* writing has its own */
+	return send_all(rq, &(struct iovec){ head, n }, 1);
 }
 
 int http_stream_write(struct http_request *rq, const void *data, size_t len)
 {
-	const char *at = data;
-	int r = -1;
+	static char tail[] = HTTP1_CHUNK_TAIL;
+	char chunk[HTTP1_CHUNK_HEAD];
+	union {
+		const void *in;
+		void *out;
+	} body = { data };
+	struct iovec parts[] = { { chunk, 0 }, { body.out, len }, { tail, sizeof(tail) - 1 } };
 
-	pthread_mutex_lock(&rq->lock);
-	while (rq->stream && !rq->gone && !rq->cut && !rq->aborted) {
-		size_t n = rq->is_head ? len : byte_ring_put(&rq->out, at, len);
-
-		at += n;
-		len -= n;
-		if (n && rq->phase == PHASE_ANSWER)
-			http_wake(rq);
-		if (!len) {
-			r = 0;
-			break;
-		}
-		if (http_waited(rq, rq->bytes, false))
-			break;
-	}
-	pthread_mutex_unlock(&rq->lock);
-	return r;
+	if (!rq->stream || rq->broken || rq->aborted)
+		return -1;
+	if (!len || rq->is_head)
+		return 0;
+	if (rq->old)
+		parts[2].iov_len = 0;
+	else
+		parts[0].iov_len = http1_chunked_head(len, chunk);
+	if (send_all(rq, parts, 3) < 0)
+		return -1;
+	rq->bytes += len;
+	return 0;
 }
 
-/* What was written is sent, then the connection ends where a chunk should follow. */
+void response_end_stream(struct http_request *rq)
+{
+	static char last[] = HTTP1_LAST_CHUNK;
+
+	rq->conn->open_end = false;
+	server_conn_set_deadline(rq->conn, 0);
+	if (!rq->old && !rq->is_head)
+		send_or_keep(rq, &(struct iovec){ last, sizeof(last) - 1 }, 1, false);
+}
+
 void http_stream_abort(struct http_request *rq)
 {
-	pthread_mutex_lock(&rq->lock);
-	if (rq->stream && !rq->gone) {
-		rq->aborted = true;
-		if (rq->phase == PHASE_ANSWER)
-			http_conn_deadline(rq->conn, rq->out.len);
-		http_wake(rq);
-	}
-	pthread_mutex_unlock(&rq->lock);
+	rq->aborted |= rq->stream;
 }
 
 /* ---- upgrades -------------------------------------------------------------------------------- */
 
-static void on_upgraded(void *arg, struct MHD_Connection *mhd, void *con_cls, const char *extra,
-			size_t extra_len, MHD_socket fd, struct MHD_UpgradeResponseHandle *handle)
+int http_upgrade(struct http_request *rq, const char *protocol, struct conn_io **ret,
+		 const void **ret_extra, size_t *ret_extra_len, struct err *err)
 {
-	struct http_request *rq = arg;
-	bool late;
+	struct input *in = rq->conn->in;
+	auto_free char *head = NULL;
+	size_t n = 0;
 
-	(void)mhd;
-	(void)con_cls;
-	pthread_mutex_lock(&rq->lock);
-	late = rq->stream_end;
-	rq->extra = malloc(extra_len + 1);
-	if (rq->extra && extra_len) {
-		memcpy(rq->extra, extra, extra_len);
-		rq->extra_len = extra_len;
-	}
-	rq->upgraded_fd = fd;
-	rq->upgraded = late ? NULL : handle;
-	http_progressed(rq);
-	pthread_mutex_unlock(&rq->lock);
-	if (late) /* the handler has already returned */
-		MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
-}
-
-/* Locked. Duplicates the descriptor, because the library closes its own. */
-static int take_socket(struct http_request *rq, int *ret_fd, struct err *err)
-{
-	int fd, flags;
-
-	while (!rq->upgraded) {
-		if (http_waited(rq, 0, false))
-			return err_set(err, ERR_UNAVAILABLE, "client disconnected");
-	}
-	if (!rq->extra)
-		return err_set(err, ERR_LIMIT, "out of memory for a connection");
-	fd = fcntl(rq->upgraded_fd, F_DUPFD_CLOEXEC, 3);
-	if (fd < 0)
-		return err_sys(err, errno, "duplicate the connection");
-	/* With TLS this is another socket. Disable Nagle's algorithm; sockets other than TCP do not
-	 * have the option. */
-	(void)setsockopt(rq->conn->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
-	flags = fcntl(fd, F_GETFL);
-	fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-	*ret_fd = fd;
-	return 0;
-}
-
-int http_upgrade(struct http_request *rq, const char *protocol, int *ret_fd, const void **ret_extra,
-		 size_t *ret_extra_len, struct err *err)
-{
-	struct MHD_Response *response;
-	int r;
-
-	if (rq->has_body)
+	if (!rq->body_end)
 		return err_set(err, ERR_INVALID, "a request with a body cannot be upgraded");
-	response = MHD_create_response_for_upgrade(on_upgraded, rq);
-	if (!response)
-		return err_set(err, ERR_LIMIT, "out of memory for a connection");
-	MHD_add_response_header(response, "Upgrade", protocol);
-	pthread_mutex_lock(&rq->lock);
-	if (put_response(rq, MHD_HTTP_SWITCHING_PROTOCOLS, NULL, response, 0))
-		r = err_set(err, ERR_INTERNAL, "a response was already sent");
-	else
-		r = take_socket(rq, ret_fd, err);
-	if (!r) {
-		*ret_extra = rq->extra;
-		*ret_extra_len = rq->extra_len;
-	}
-	pthread_mutex_unlock(&rq->lock);
-	return r;
+	http_set_header(rq, "Upgrade", protocol);
+	head = begin(rq, 101, NULL, (struct http1_framing){ 0 }, &n);
+	if (!head && !rq->broken)
+		return err_set(err, ERR_INTERNAL, "a response was already sent");
+	rq->upgraded = rq->close = true;
+	rq->conn->deadline_ms = 0;
+	if (!head || send_all(rq, &(struct iovec){ head, n }, 1) < 0)
+		return err_set(err, ERR_UNAVAILABLE, "client disconnected");
+	*ret = &rq->conn->io;
+	*ret_extra = in->bytes + in->at;
+	*ret_extra_len = in->len - in->at;
+	in->at = in->len;
+	return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/json.h"
 
+struct conn_io;
 struct http_request;
 
 /* Call it before the response. A second value for a name replaces the first. */
@@ -15,11 +16,12 @@ void http_set_header(struct http_request *rq, const char *name, const char *valu
 /* Writes the body of an error. The caller fills in `details` before http_error_end(). */
 void http_error_begin(struct json_out *j, const char *code, const char *message, bool retryable);
 void http_error_end(struct json_out *j);
-/* Copies data. NULL with len 0: no body. HEAD sends the same headers. */
+/* Does not block: what the client does not take at once is copied, and sent later. NULL with len 0:
+ * no body. HEAD sends the same headers. */
 void http_reply(struct http_request *rq, unsigned status, const char *type, const void *data,
 		size_t len);
-/* Sends len bytes of a regular file and takes over fd. If the file turns out to be shorter, the
- * connection is closed early. */
+/* Sends len bytes of a regular file and takes over fd; does not block either. If the file turns out
+ * to be shorter, the connection is closed early. */
 void http_reply_fd(struct http_request *rq, unsigned status, const char *type, int fd,
 		   uint64_t offset, uint64_t len);
 /* A body of unknown length. Writing blocks while the client reads slowly, and returns -1 if it
@@ -29,15 +31,19 @@ int http_stream_write(struct http_request *rq, const void *data, size_t len);
 /* Ends a stream so that the client sees a truncated body, never one that looks complete. Nothing
  * can be written afterwards. No effect before http_stream_begin(). */
 void http_stream_abort(struct http_request *rq);
-/* Turns the connection into another protocol, such as WebSocket. *ret_fd is a blocking socket owned
- * by the caller; it is shut down with the server. The 101 response was sent. Send everything before
- * the handler returns. `extra` has bytes that arrived early, valid until the handler returns. */
-int http_upgrade(struct http_request *rq, const char *protocol, int *ret_fd, const void **ret_extra,
-		 size_t *ret_extra_len, struct err *err);
+/* Turns the connection into another protocol, such as WebSocket. The 101 response was sent. The
+ * bytes belong to the handler until it returns; the server shuts the socket down when it ends.
+ * `extra` has bytes that arrived early. */
+int http_upgrade(struct http_request *rq, const char *protocol, struct conn_io **ret,
+		 const void **ret_extra, size_t *ret_extra_len, struct err *err);
 
 /* ---- for the server -------------------------------------------------------------------------- */
 
-void http_error(struct http_request *rq, unsigned status, const char *code, const char *message,
-		bool retryable);
+void response_error(struct http_request *rq, unsigned status, const char *code, const char *message,
+		    bool retryable);
+/* Queues the end of a stream. */
+void response_end_stream(struct http_request *rq);
+/* Sends without waiting. 0: everything was sent; 1: the socket is full; -1: disconnected. */
+int response_flush(struct http_request *rq);
 
 #endif

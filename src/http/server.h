@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An HTTP/1.1 server based on libmicrohttpd, independent of lodge. One library thread does all
- * network I/O. Each request in flight has its own thread, in which its handler may block, up to a
- * limit; above it, requests get 503. Idle connections have no thread. */
+/* An HTTP/1.1 server, independent of lodge. Connections wait in one epoll set and have no thread.
+ * The thread that hears of a request reads it, runs the handler, which may block, and writes the
+ * response. Above a limit of handlers, requests get 503. */
 #ifndef LODGE_HTTP_SERVER_H
 #define LODGE_HTTP_SERVER_H
 
@@ -15,21 +15,19 @@ typedef void http_handler_fn(void *arg, struct http_request *rq);
 
 /* 0 selects the default, which is in parentheses. */
 struct http_opts {
-	http_handler_fn *handler; /* runs on its own thread */
+	http_handler_fn *handler; /* may block */
 	void *arg;
-	/* Called on the library's thread before the body is read; must not block. Non-zero rejects
-	 * the request with this status and the body set by http_reply(). May be NULL. */
+	/* Called before the body is read; must not block. Non-zero rejects the request with this
+	 * status and the body set by http_reply(). May be NULL. */
 	int (*admit)(void *arg, struct http_request *rq);
 	/* Called after each request, on any thread; must not block. Status 499: the client
 	 * disconnected before the response. May be NULL. */
 	void (*log)(void *arg, const struct http_request *rq, unsigned status, uint64_t bytes,
 		    uint64_t us);
 	unsigned max_connections; /* (12000) */
-	unsigned max_per_address; /* (0: unlimited) */
+	unsigned max_per_address; /* whose clients have not sent a valid key (1024) */
 	unsigned max_requests; /* in flight (1024) */
-	/* Bytes of request line and headers, plus 64 for each header and parameter (15 kB). Each
-	 * connection, also an idle one, allocates this and 3 kB. */
-	size_t max_head;
+	size_t max_head; /* bytes of request line and headers (15 kB) */
 	unsigned idle_s; /* seconds a connection may be idle (60) */
 	unsigned slow_s; /* seconds without progress (30) */
 	const char *tls_cert, *tls_key; /* PEM texts; NULL: no TLS */

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <wslay/wslay.h>
 
 #include "base/base64.h"
@@ -21,6 +19,7 @@
 enum {
 	CONTROL_MAX = 125, /* maximum payload of a control frame */
 	REASON_MAX = CONTROL_MAX - 2,
+	FRAME_HEAD = 14,
 	PING_MS = 20000,
 	SILENCE_MS = 60000,
 };
@@ -33,7 +32,7 @@ struct control {
 
 struct ws {
 	wslay_frame_context_ptr frames;
-	int fd;
+	struct conn_io *io;
 	const uint8_t *early; /* received together with the request */
 	size_t early_len;
 	size_t max;
@@ -59,6 +58,8 @@ struct ws {
 	} message;
 	struct wslay_frame_iocb now; /* unsent rest of the current frame */
 	bool sending, closed, blocked, broken;
+	uint8_t head[FRAME_HEAD]; /* of the current frame, sent with its payload */
+	size_t head_len;
 	uint8_t control_out[CONTROL_MAX]; /* its payload */
 
 	/* liveness */
@@ -87,9 +88,7 @@ static ssize_t on_recv(uint8_t *buf, size_t len, int flags, void *arg)
 	(void)flags;
 	if (w->early_len)
 		return take_early(w, buf, len);
-	do
-		n = recv(w->fd, buf, len, MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
+	n = conn_io_recv(w->io, buf, len);
 	if (n == 0 || (n < 0 && errno != EAGAIN))
 		w->eof = true;
 	if (n > 0)
@@ -97,29 +96,59 @@ static ssize_t on_recv(uint8_t *buf, size_t len, int flags, void *arg)
 	return n > 0 ? n : -1;
 }
 
-/* A peer that drains blocked data is alive, even if its pong is still queued behind it. */
+/* Bytes that were sent of the head and the data together; -1: `blocked` or `broken`. A peer that
+ * drains blocked data is alive, even if its pong is still queued behind it. */
+static ssize_t send_frame(struct ws *w, const uint8_t *data, size_t len)
+{
+	union {
+		const uint8_t *in;
+		void *out;
+	} payload = { data };
+	struct iovec parts[] = { { w->head, w->head_len }, { payload.out, len } };
+	int skip = w->head_len == 0;
+	ssize_t n = conn_io_send(w->io, parts + skip, (len ? 2 : 1) - skip, false);
+
+	if (n >= 0) {
+		w->heard |= w->blocked;
+		w->blocked = false;
+	} else if (errno == EAGAIN) {
+		w->blocked = true;
+	} else {
+		w->broken = true;
+	}
+	return n;
+}
+
+/* Removes the part of the head that was sent; returns what is left of n. */
+static size_t drop_head(struct ws *w, size_t n)
+{
+	size_t sent = n < w->head_len ? n : w->head_len;
+
+	memmove(w->head, w->head + sent, w->head_len - sent);
+	w->head_len -= sent;
+	return n - sent;
+}
+
+/* The head waits for its payload, so that both share a packet. */
 static ssize_t on_send(const uint8_t *data, size_t len, int flags, void *arg)
 {
 	struct ws *w = arg;
 	ssize_t n;
 
-	do
-		n = send(w->fd, data, len,
-			 MSG_DONTWAIT | MSG_NOSIGNAL | (flags & WSLAY_MSG_MORE ? MSG_MORE : 0));
-	while (n < 0 && errno == EINTR);
-	if (n > 0) {
-		w->heard |= w->blocked;
-		w->blocked = false;
-		return n;
+	if (flags & WSLAY_MSG_MORE && !w->head_len && len <= FRAME_HEAD) {
+		memcpy(w->head, data, len);
+		w->head_len = len;
+		return (ssize_t)len;
 	}
-	if (n < 0 && errno == EAGAIN)
-		w->blocked = true;
-	else
-		w->broken = true;
-	return -1;
+	n = send_frame(w, data, len);
+	if (n < 0)
+		return -1;
+	n = (ssize_t)drop_head(w, (size_t)n);
+	w->blocked |= n == 0;
+	return n > 0 ? n : -1;
 }
 
-int ws_new(int fd, const void *early, size_t early_len, size_t max, struct ws **ret,
+int ws_new(struct conn_io *io, const void *early, size_t early_len, size_t max, struct ws **ret,
 	   struct err *err)
 {
 	static const struct wslay_frame_callbacks callbacks = { .send_callback = on_send,
@@ -128,10 +157,9 @@ int ws_new(int fd, const void *early, size_t early_len, size_t max, struct ws **
 
 	if (!w || wslay_frame_context_init(&w->frames, &callbacks, w) != 0) {
 		free(w);
-		close(fd);
 		return err_sys(err, ENOMEM, "connection");
 	}
-	w->fd = fd;
+	w->io = io;
 	w->early = early;
 	w->early_len = early_len;
 	w->max = max;
@@ -144,14 +172,13 @@ void ws_free(struct ws *w)
 	if (!w)
 		return;
 	wslay_frame_context_free(w->frames);
-	close(w->fd);
 	free(w->buf);
 	free(w);
 }
 
 int ws_fd(const struct ws *w)
 {
-	return w->fd;
+	return w->io->fd;
 }
 
 /* ---- input ----------------------------------------------------------------------------------- */
@@ -374,18 +401,15 @@ int ws_flush(struct ws *w)
 /* False: timed out. */
 static bool wait_for(const struct ws *w, short events, int64_t until)
 {
-	struct pollfd p = { .fd = w->fd, .events = events };
-	int64_t left = until - clock_mono_ms();
-
-	return left > 0 && (poll(&p, 1, (int)left) > 0 || errno == EINTR);
+	return conn_io_has_input(w->io) || conn_io_wait(w->io, events, until);
 }
 
 static void discard_input(struct ws *w)
 {
 	char buf[16 << 10];
-	ssize_t n = recv(w->fd, buf, sizeof(buf), MSG_DONTWAIT);
+	ssize_t n = conn_io_recv(w->io, buf, sizeof(buf));
 
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+	if (n == 0 || (n < 0 && errno != EAGAIN))
 		w->eof = true;
 }
 
@@ -398,7 +422,7 @@ void ws_end(struct ws *w, int ms)
 	while ((left = ws_flush(w)) > 0 && !w->eof && wait_for(w, POLLIN | POLLOUT, until))
 		discard_input(w);
 	if (left == 0)
-		shutdown(w->fd, SHUT_WR);
+		conn_io_shut(w->io);
 	while (left == 0 && !w->eof && wait_for(w, POLLIN, until))
 		discard_input(w);
 }
@@ -519,15 +543,15 @@ static int prove(struct http_request *rq, struct err *err)
 int ws_accept(struct http_request *rq, const char *protocol, size_t max, struct ws **ret,
 	      struct err *err)
 {
+	struct conn_io *io;
 	const void *early;
 	size_t early_len;
-	int fd;
 
 	if (prove(rq, err) < 0)
 		return -1;
 	if (protocol)
 		http_set_header(rq, "Sec-WebSocket-Protocol", protocol);
-	if (http_upgrade(rq, "websocket", &fd, &early, &early_len, err) < 0)
+	if (http_upgrade(rq, "websocket", &io, &early, &early_len, err) < 0)
 		return -1;
-	return ws_new(fd, early, early_len, max, ret, err);
+	return ws_new(io, early, early_len, max, ret, err);
 }

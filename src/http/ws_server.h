@@ -5,6 +5,7 @@
 #define LODGE_HTTP_WS_SERVER_H
 
 #include "base/auto.h"
+#include "http/conn_io.h"
 #include "http/http_request.h"
 
 struct ws;
@@ -30,8 +31,8 @@ const char *ws_offered(const struct http_request *rq, const char *prefix, size_t
 /* Sends 101. protocol: one of those offered, or NULL. Messages over max bytes are rejected. */
 int ws_accept(struct http_request *rq, const char *protocol, size_t max, struct ws **ret,
 	      struct err *err);
-/* Takes over fd, also on failure. `early` was received before and must stay valid. */
-int ws_new(int fd, const void *early, size_t early_len, size_t max, struct ws **ret,
+/* `early` was received before; both must stay valid. */
+int ws_new(struct conn_io *io, const void *early, size_t early_len, size_t max, struct ws **ret,
 	   struct err *err);
 void ws_free(struct ws *w);
 DEFINE_AUTO(struct ws *, ws_free);

@@ -4,8 +4,8 @@
 
 #include "base/err.h"
 
-/* Checks that these PEM files contain a certificate and its key. libmicrohttpd reports only that
- * something is wrong. */
+/* Checks that these PEM files contain a certificate and its key, and names the setting that is
+ * wrong. */
 int tls_check(const char *cert, const char *key, struct err *err);
 
 #endif

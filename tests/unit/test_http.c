@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests and responses: what the handler sees, bodies in both directions, upgrades, the end. */
+#include "http/conn_io.h"
 #include "http/server.h"
 #include "http_client.h"
 #include "tmp_name.h"
@@ -88,19 +89,22 @@ static void file(struct http_request *rq)
 
 static void upgrade(struct http_request *rq)
 {
+	struct conn_io *io;
 	const void *extra;
 	size_t extra_len;
 	char buf[256];
 	struct err e;
 	ssize_t n;
-	int fd;
 
-	if (http_upgrade(rq, "echo", &fd, &extra, &extra_len, &e))
+	if (http_upgrade(rq, "echo", &io, &extra, &extra_len, &e))
 		return;
-	send_bytes(fd, extra, extra_len);
-	while ((n = recv(fd, buf, sizeof(buf), 0)) > 0)
-		send_bytes(fd, buf, (size_t)n);
-	close(fd);
+	send_bytes(io->fd, extra, extra_len);
+	while ((n = conn_io_recv(io, buf, sizeof(buf))) != 0) {
+		if (n > 0)
+			send_bytes(io->fd, buf, (size_t)n);
+		else if (errno != EAGAIN || !conn_io_wait(io, POLLIN, INT64_MAX))
+			break;
+	}
 }
 
 static int add_pair(void *arg, const char *name, const char *value)

@@ -9,6 +9,7 @@
 
 enum { MAX = 1 << 20, BIG = MAX + 64, PING_MS = 20000, SILENCE_MS = 60000 };
 
+static struct conn_io io;
 static struct ws *w;
 static int peer;
 static struct err err;
@@ -23,7 +24,8 @@ static bool open_early(const void *early, size_t early_len)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
 		return false;
 	peer = fds[1];
-	return ws_new(fds[0], early, early_len, MAX, &w, &err) == 0;
+	return conn_io_init(&io, fds[0], NULL) == 0 &&
+	       ws_new(&io, early, early_len, MAX, &w, &err) == 0;
 }
 
 static bool open_pair(void)
@@ -34,6 +36,7 @@ static bool open_pair(void)
 static void close_pair(void)
 {
 	ws_free(w);
+	conn_io_fini(&io);
 	w = NULL;
 	close(peer);
 }

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/conn_limit.h"
+
+#include <string.h>
+
+#include "http/server_conn.h"
+
+enum { UNIX_RESERVE = 64, UNIX_RESERVE_PART = 8 };
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static void list_add(struct conn_list *l, struct conn *c)
+{
+	c->prev = NULL;
+	c->next = l->newest;
+	*(l->newest ? &l->newest->prev : &l->oldest) = c;
+	l->newest = c;
+}
+
+static void list_remove(struct conn_list *l, struct conn *c)
+{
+	*(c->prev ? &c->prev->next : &l->newest) = c->next;
+	*(c->next ? &c->next->prev : &l->oldest) = c->prev;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+static struct address **find_address(struct http_server *s, const uint8_t bytes[ADDRESS_BYTES])
+{
+	unsigned hash = 0;
+	struct address **p;
+
+	for (size_t i = 0; i < ADDRESS_BYTES; i++)
+		hash = hash * 31 + bytes[i];
+	p = &s->addresses[hash % ADDRESS_BUCKETS];
+	while (*p && memcmp((*p)->bytes, bytes, ADDRESS_BYTES) != 0)
+		p = &(*p)->next;
+	return p;
+}
+
+/* NULL: out of memory. */
+static struct address *get_address(struct http_server *s, const uint8_t bytes[ADDRESS_BYTES])
+{
+	struct address **p = find_address(s, bytes);
+
+	if (!*p) {
+		*p = calloc(1, sizeof(**p));
+		if (*p)
+			memcpy((*p)->bytes, bytes, ADDRESS_BYTES);
+	}
+	return *p;
+}
+
+static void leave_address(struct conn *c)
+{
+	struct address *a = c->address, **p;
+
+	if (!a)
+		return;
+	*(c->newer ? &c->newer->older : &a->newest) = c->older;
+	*(c->older ? &c->older->newer : &a->oldest) = c->newer;
+	c->address = NULL;
+	if (--a->count)
+		return;
+	p = find_address(c->server, a->bytes);
+	*p = a->next;
+	free(a);
+}
+
+static void join_address(struct conn *c, struct address *a)
+{
+	c->address = a;
+	c->newer = NULL;
+	c->older = a->newest;
+	*(a->newest ? &a->newest->newer : &a->oldest) = c;
+	a->newest = c;
+	a->count++;
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* Closes it; it does not count any more. */
+static void evict(struct conn *c)
+{
+	struct http_server *s = c->server;
+
+	c->evicted = true;
+	s->evicted++;
+	leave_address(c);
+	server_conn_cut(c);
+}
+
+static bool may_go(const struct conn *c)
+{
+	return c->waits && !c->evicted;
+}
+
+static bool evict_oldest(struct http_server *s)
+{
+	for (struct conn *c = s->strangers.oldest; c; c = c->prev) {
+		if (may_go(c)) {
+			evict(c);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool evict_of_address(struct address *a)
+{
+	for (struct conn *c = a->oldest; c; c = c->newer) {
+		if (may_go(c)) {
+			evict(c);
+			return true;
+		}
+	}
+	return false;
+}
+
+static unsigned max_of(const struct conn *c)
+{
+	unsigned max = c->server->opts.max_connections, reserve = max / UNIX_RESERVE_PART;
+
+	return c->is_unix ? max : max - (reserve < UNIX_RESERVE ? reserve : UNIX_RESERVE);
+}
+
+static bool fits_address(struct conn *c)
+{
+	struct http_server *s = c->server;
+	struct address *a;
+
+	if (c->is_unix)
+		return true;
+	a = get_address(s, c->bytes);
+	if (!a)
+		return false;
+	if (a->count >= s->opts.max_per_address) {
+		/* it is freed with its last connection */
+		if (!evict_of_address(a))
+			return false;
+		a = get_address(s, c->bytes);
+		if (!a)
+			return false;
+	}
+	join_address(c, a);
+	return true;
+}
+
+bool conn_limit_add(struct conn *c)
+{
+	struct http_server *s = c->server;
+
+	if (s->metrics.connections - s->evicted >= max_of(c) && !evict_oldest(s))
+		return false;
+	if (!fits_address(c))
+		return false;
+	list_add(&s->strangers, c);
+	s->metrics.connections++;
+	return true;
+}
+
+void conn_limit_remove(struct conn *c)
+{
+	struct http_server *s = c->server;
+
+	leave_address(c);
+	list_remove(c->trusted ? &s->trusted : &s->strangers, c);
+	s->metrics.connections--;
+	s->evicted -= c->evicted;
+}
+
+void conn_limit_trust(struct conn *c)
+{
+	struct http_server *s = c->server;
+
+	if (c->trusted)
+		return;
+	leave_address(c);
+	list_remove(&s->strangers, c);
+	list_add(&s->trusted, c);
+	c->trusted = true;
+}
