@@ -13,6 +13,8 @@
 #include "base/array.h"
 #include "base/file_io.h"
 #include "engine/engine.h"
+#include "engine/internal.h"
+#include "engine/keeper_conn.h"
 #include "engine/session_state.h"
 #include "session/session_api.h"
 #include "service/engine_open.h"
@@ -210,13 +212,23 @@ static inline void nap(long ms)
 }
 
 /* Waits until there are so many processes, because starting and killing take a moment. */
+/* As the keeper counts: with lodge's own processes. */
+static inline int read_stats(const char *name, struct keeper_stats *ret)
+{
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	struct session_ref ref = key(name);
+
+	if (session_get(engine, &me, &ref, &s, &err) < 0)
+		return -1;
+	return keeper_conn_stats(engine, s.sandbox, ret, &err);
+}
+
 static inline bool has_pids(const char *name, uint64_t want)
 {
-	struct session_ref ref = key(name);
 	struct keeper_stats st = { 0 };
 
 	for (int i = 0; i < 2400; i++) {
-		if (session_stats(engine, &me, &ref, &st, &err) == 0 && st.pids == want)
+		if (read_stats(name, &st) == 0 && st.pids == want)
 			return true;
 		nap(50);
 	}

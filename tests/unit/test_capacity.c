@@ -66,11 +66,10 @@ static void a_busy_session_is_never_hibernated(void)
 
 static void a_session_with_a_background_process_is_not_hibernated(void)
 {
-	struct session_ref a = key("a");
 	struct keeper_stats st;
 
 	ENGINE(.max_active = 1);
-	CHECK(enter("a") && session_stats(engine, &me, &a, &st, &err) == 0);
+	CHECK(enter("a") && read_stats("a", &st) == 0);
 	if (!st.pids)
 		SKIP("needs cgroups");
 	CHECK(says("a", "setsid sh -c 'sleep 1000; true' >/dev/null 2>&1 &", ""));
@@ -416,7 +415,7 @@ static void cpu_time_counts_and_is_limited(void)
 	struct keeper_stats st;
 
 	ENGINE();
-	CHECK(enter("a") && session_stats(engine, &me, &a, &st, &err) == 0);
+	CHECK(enter("a") && read_stats("a", &st) == 0);
 	if (!st.cpu_us)
 		SKIP("needs cgroups");
 	CHECK(quota_get(engine, me.tenant, "ann", &q, &before, &err) == 0);

@@ -92,12 +92,11 @@ static void a_side_connection_is_activity(void)
 
 static void a_background_process_is_activity(void)
 {
-	struct session_ref a = key("a");
 	struct keeper_stats st;
 
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0);
-	CHECK(session_stats(engine, &me, &a, &st, &err) == 0);
+	CHECK(read_stats("a", &st) == 0);
 	if (!st.pids)
 		SKIP("needs cgroups");
 	CHECK(says("a", "setsid sh -c 'sleep 1000; true' >/dev/null 2>&1 & echo $!>pid", ""));
@@ -129,12 +128,11 @@ static void a_working_process_is_detected_by_its_cpu_time(void)
 		NULL
 	};
 	static const char *const end[] = { "sh", "-c", "kill -9 $(cat pid)", NULL };
-	struct session_ref a = key("a");
 	struct keeper_stats st;
 
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0);
-	CHECK(does("a", begin) && session_stats(engine, &me, &a, &st, &err) == 0);
+	CHECK(does("a", begin) && read_stats("a", &st) == 0);
 	if (!st.pids)
 		SKIP("needs cgroups");
 	CHECK(st.pids == 2);
@@ -157,7 +155,7 @@ static void cpu_time_since_the_last_check_is_work(void)
 	CHECK(enter_as("a", brief, NULL) == 0);
 	CHECK(says("a", "n=0; while [ $n -lt 60000 ]; do n=$((n+1)); done", ""));
 	CHECK(has_pids("a", 2)); /* lodge-init and a spare shell */
-	CHECK(session_stats(engine, &me, &a, &st, &err) == 0);
+	CHECK(read_stats("a", &st) == 0);
 	if (!st.pids)
 		SKIP("needs cgroups");
 	CHECK(st.cpu_us > 20000 && session_lock_ref(engine, &me, &a, &n, &err) == 0);
