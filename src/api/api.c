@@ -3,6 +3,7 @@
  * route, scope, then the handler's own checks. Those that need no database run in api_admit(),
  * before the body is read; api_handle() continues with their result. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,20 @@ struct admission {
 		*key; /* of the request's headers or in the arena; NULL: anonymous, or not needed */
 };
 
+static void admission_free(void *arg)
+{
+	struct admission *s = arg;
+
+	auth_leave(&s->pass);
+	arena_fini(&s->arena);
+	free(s);
+}
+
+static void release_call(struct api_call *c)
+{
+	admission_free((char *)c - offsetof(struct admission, call));
+}
+
 static struct admission *admission_new(struct api *a, struct http_request *rq)
 {
 	struct admission *s = calloc(1, sizeof(*s));
@@ -142,18 +157,10 @@ static struct admission *admission_new(struct api *a, struct http_request *rq)
 	s->call.engine = a->opts.engine;
 	s->call.rq = rq;
 	s->call.arena = &s->arena;
+	s->call.release = release_call;
 	for (size_t i = 0; i < ARRAY_LEN(s->call.params); i++)
 		s->call.params[i] = "";
 	return s;
-}
-
-static void admission_free(void *arg)
-{
-	struct admission *s = arg;
-
-	auth_leave(&s->pass);
-	arena_fini(&s->arena);
-	free(s);
 }
 
 /* Browsers cannot set the headers of a WebSocket, but they can offer protocols: one of them may be
@@ -357,5 +364,6 @@ void api_handle(void *arg, struct http_request *rq)
 	(void)arg;
 	if (serve(s, &err) < 0)
 		(void)api_error(&s->call, &err);
-	admission_free(s);
+	if (!s->call.detached)
+		admission_free(s);
 }

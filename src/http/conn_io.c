@@ -73,7 +73,8 @@ static int use_certificates(SSL_CTX *ctx, const char *pem, struct err *err)
 static int use_key(SSL_CTX *ctx, const char *pem, struct err *err)
 {
 	auto_call(BIO_free) BIO *text = BIO_new_mem_buf(pem, -1);
-	auto_call(EVP_PKEY_free) EVP_PKEY *key = PEM_read_bio_PrivateKey(text, NULL, no_password, NULL);
+	auto_call(EVP_PKEY_free) EVP_PKEY *key =
+		PEM_read_bio_PrivateKey(text, NULL, no_password, NULL);
 
 	if (!key || SSL_CTX_use_PrivateKey(ctx, key) != 1 || SSL_CTX_check_private_key(ctx) != 1)
 		return fail_tls("private key", err);

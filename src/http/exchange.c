@@ -12,6 +12,7 @@
 #include "http/request_head.h"
 #include "http/response.h"
 #include "http/server_conn.h"
+#include "http/stream_poller.h"
 #include "http1/http1_request.h"
 
 enum {
@@ -25,6 +26,7 @@ enum step {
 	STEP_ON, /* the state has changed */
 	STEP_WAIT, /* for the event that conn_io wants */
 	STEP_END,
+	STEP_STREAM, /* the poller has it from here on */
 };
 
 bool exchange_wait(struct http_request *rq, uint64_t bytes)
@@ -167,6 +169,8 @@ static void run_handler(struct http_request *rq)
 	else
 		s->opts.handler(s->opts.arg, rq);
 	atomic_fetch_sub(&s->busy, 1);
+	if (rq->stream_state.ops && rq->answered)
+		return;
 	if (!rq->answered && rq->malformed)
 		response_error(rq, 400, "INVALID", "body: malformed chunk", false);
 	if (!rq->answered)
@@ -209,7 +213,7 @@ static enum step run_request(struct conn *c, struct http1_error *bad)
 		}
 	}
 	c->state = CONN_SENDING;
-	return STEP_ON;
+	return rq->stream_state.ops ? STEP_STREAM : STEP_ON;
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -280,7 +284,7 @@ static void begin_discarding(struct conn *c)
 static enum step continue_sending(struct conn *c)
 {
 	struct http_request *rq = c->rq;
-	int r = rq->broken || rq->aborted || rq->upgraded ? 0 : response_flush(rq);
+	int r = rq->broken || rq->upgraded ? 0 : response_flush(rq);
 
 	if (r > 0)
 		return STEP_WAIT;
@@ -354,6 +358,8 @@ void exchange_continue(struct conn *c)
 		c->io.wants = POLLOUT; /* an event at once */
 	if (step == STEP_END)
 		exchange_abandon(c);
+	else if (step == STEP_STREAM)
+		stream_poller_add(c);
 	else
 		server_conn_arm(c);
 }

@@ -4,7 +4,8 @@
  * A connection waits in the epoll set, armed for one event. The thread that receives the event owns
  * the connection and its request until it arms it again or frees it. The reaper only shuts the
  * socket down, which is an event for the owner. The server's lock protects the list of connections
- * and the counters. */
+ * and the counters. A stream that goes on after its handler belongs to the poller
+ * (stream_poller.c). */
 #ifndef LODGE_HTTP_INTERNAL_H
 #define LODGE_HTTP_INTERNAL_H
 
@@ -39,6 +40,7 @@ enum conn_state {
 	CONN_SENDING, /* to send the rest of a response */
 	CONN_DISCARDING, /* the rest of a body that no handler reads */
 	CONN_CLOSING, /* the client to close its half: what it sends is discarded */
+	CONN_STREAM, /* it is in the set of the poller */
 };
 
 /* Received bytes, allocated while there are any: an idle connection has none. */
@@ -88,6 +90,43 @@ struct output {
 	uint64_t file_at, file_left;
 };
 
+enum stream_state {
+	STREAM_NONE,
+	STREAM_WAITING,
+	STREAM_QUEUED,
+	STREAM_RUNNING,
+	STREAM_ENDED,
+};
+
+/* A stream without a thread; see stream_poller.c. */
+struct stream {
+	struct stream *prev, *next; /* all of the poller */
+	struct stream *queued_next;
+	struct http_request *rq;
+	const struct http_stream_ops *ops; /* NULL: the handler is the stream */
+	void *arg;
+	enum stream_state state;
+	bool woken; /* while it ran */
+	uint32_t watched; /* events of an upgraded connection */
+	int64_t due_ms; /* of its next step at the latest */
+};
+
+struct stream_queue {
+	struct stream *first, *last;
+};
+
+struct stream_poller {
+	pthread_mutex_t mutex; /* taken last */
+	pthread_t thread;
+	bool started;
+	_Atomic bool stopping;
+	int epoll, wake; /* of its thread */
+	int work; /* in the server's set: a step is due */
+	struct stream *all;
+	struct stream_queue ready, ended;
+	int64_t until_ms; /* its thread waits at most until then */
+};
+
 struct http_request {
 	struct http_server *server;
 	struct conn *conn;
@@ -122,6 +161,7 @@ struct http_request {
 	size_t nset;
 	uint64_t bytes;
 	struct output out;
+	struct stream stream_state;
 };
 
 struct http_server {
@@ -148,6 +188,7 @@ struct http_server {
 	_Atomic bool draining, ending;
 	bool reaping;
 	pthread_t reaper;
+	struct stream_poller poller;
 };
 
 #endif

@@ -15,6 +15,7 @@
 enum {
 	HEAD_SIZE = 512, /* of a head without the headers that a handler sets */
 	DATE_SIZE = 32,
+	STREAM_FULL = 256 << 10, /* bytes that the client has not taken */
 	TURN_MAX = 4 << 20, /* bytes of a file that are sent before others get a turn */
 };
 
@@ -331,6 +332,44 @@ void response_error(struct http_request *rq, unsigned status, const char *code, 
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
+/* Sends at once what the socket takes. */
+static int append(struct http_request *rq, struct iovec *parts, int n)
+{
+	struct output *o = &rq->out, more = { .file = -1 };
+	char *bytes;
+
+	if (o->at == o->len) {
+		send_or_keep(rq, parts, n, false);
+		return rq->broken ? -1 : 0;
+	}
+	if (keep(&more, parts, n) < 0)
+		return -1;
+	bytes = realloc(o->bytes, o->len + more.len);
+	if (bytes) {
+		memcpy(bytes + o->len, more.bytes, more.len);
+		o->bytes = bytes;
+		o->len += more.len;
+	}
+	free(more.bytes);
+	return bytes ? 0 : -1;
+}
+
+void http_stream_detach(struct http_request *rq, const struct http_stream_ops *ops, void *arg)
+{
+	rq->stream_state.ops = ops;
+	rq->stream_state.arg = arg;
+}
+
+bool http_stream_is_full(const struct http_request *rq)
+{
+	return rq->out.len - rq->out.at >= STREAM_FULL;
+}
+
+void http_stream_watch(struct http_request *rq, short events)
+{
+	rq->stream_state.watched = (uint32_t)(unsigned short)events;
+}
+
 int http_stream_begin(struct http_request *rq, unsigned status, const char *type)
 {
 	struct http1_framing f = { .body = rq->old ? HTTP1_BODY_UNTIL_CLOSE : HTTP1_BODY_CHUNKED };
@@ -365,7 +404,7 @@ int http_stream_write(struct http_request *rq, const void *data, size_t len)
 		parts[2].iov_len = 0;
 	else
 		parts[0].iov_len = http1_chunked_head(len, chunk);
-	if (send_all(rq, parts, 3) < 0)
+	if ((rq->stream_state.state ? append(rq, parts, 3) : send_all(rq, parts, 3)) < 0)
 		return -1;
 	rq->bytes += len;
 	return 0;
@@ -376,9 +415,9 @@ void response_end_stream(struct http_request *rq)
 	static char last[] = HTTP1_LAST_CHUNK;
 
 	rq->conn->open_end = false;
-	server_conn_set_deadline(rq->conn, 0);
+	server_conn_set_deadline(rq->conn, rq->out.len - rq->out.at);
 	if (!rq->old && !rq->is_head)
-		send_or_keep(rq, &(struct iovec){ last, sizeof(last) - 1 }, 1, false);
+		rq->broken |= append(rq, &(struct iovec){ last, sizeof(last) - 1 }, 1) < 0;
 }
 
 void http_stream_abort(struct http_request *rq)

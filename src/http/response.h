@@ -31,6 +31,23 @@ int http_stream_write(struct http_request *rq, const void *data, size_t len);
 /* Ends a stream so that the client sees a truncated body, never one that looks complete. Nothing
  * can be written afterwards. No effect before http_stream_begin(). */
 void http_stream_abort(struct http_request *rq);
+
+/* A stream that goes on after its handler has returned, without a thread. `step` runs on any
+ * thread, one at a time: soon after http_stream_wake(), when a full stream has space again, when
+ * the client disconnects, and after the time that it returned at the latest. It writes what there
+ * is, until http_stream_is_full(); writing does not block then. It returns ms, or -1: the stream
+ * has ended. Then `end` is called, which releases arg. No wake may follow. */
+struct http_stream_ops {
+	int (*step)(void *arg);
+	void (*end)(void *arg);
+};
+/* The last call of a handler that has begun a stream or upgraded the connection. */
+void http_stream_detach(struct http_request *rq, const struct http_stream_ops *ops, void *arg);
+void http_stream_wake(struct http_request *rq); /* from any thread */
+bool http_stream_is_full(const struct http_request *rq);
+/* For steps of an upgraded connection: the events (POLLIN, POLLOUT) that call the next one. */
+void http_stream_watch(struct http_request *rq, short events);
+
 /* Turns the connection into another protocol, such as WebSocket. The 101 response was sent. The
  * bytes belong to the handler until it returns; the server shuts the socket down when it ends.
  * `extra` has bytes that arrived early. */

@@ -13,6 +13,7 @@
 #include "http/exchange.h"
 #include "http/listen.h"
 #include "http/server_conn.h"
+#include "http/stream_poller.h"
 #include "http/worker.h"
 
 enum { TARGET_SPARE = 256 }; /* bytes of a head that are not for its target */
@@ -29,6 +30,8 @@ static void set_defaults(struct http_opts *o)
 
 static void server_release(struct http_server *s)
 {
+	stream_poller_stop(s);
+	pthread_mutex_destroy(&s->poller.mutex);
 	pthread_cond_destroy(&s->tick);
 	pthread_cond_destroy(&s->change);
 	pthread_mutex_destroy(&s->lock);
@@ -57,16 +60,17 @@ int http_server_new(const struct http_opts *opts, struct http_server **ret, stru
 
 	if (!s)
 		return err_set(err, ERR_LIMIT, "out of memory");
-	s->epoll = s->wake = -1;
+	s->epoll = s->wake = s->poller.epoll = s->poller.wake = s->poller.work = -1;
 	s->opts = *opts;
 	set_defaults(&s->opts);
 	s->limits = (struct http1_limits){ .any_host = true,
 					   .head = (uint32_t)s->opts.max_head,
 					   .target = (uint32_t)(s->opts.max_head - TARGET_SPARE) };
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->poller.mutex, NULL);
 	cond_init(&s->change);
 	cond_init(&s->tick);
-	if (open_events(s, err) < 0)
+	if (open_events(s, err) < 0 || stream_poller_start(s, err) < 0)
 		return -1;
 	if (opts->tls_cert && opts->tls_key &&
 	    conn_io_tls_new(opts->tls_cert, opts->tls_key, &s->tls, err) < 0)
@@ -159,6 +163,7 @@ void http_server_free(struct http_server *s)
 	server_conn_cut_all(s);
 	worker_end_all(s);
 	stop_reaper(s);
+	stream_poller_stop(s);
 	while (s->strangers.newest)
 		exchange_abandon(s->strangers.newest);
 	while (s->trusted.newest)

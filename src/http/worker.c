@@ -8,6 +8,7 @@
 
 #include "http/exchange.h"
 #include "http/server_conn.h"
+#include "http/stream_poller.h"
 
 enum {
 	LINGER_MS = 5000, /* an idle thread ends after this time */
@@ -75,6 +76,8 @@ static void handle_event(struct http_server *s, const struct epoll_event *ev)
 
 	if (l >= s->listeners && l < s->listeners + LISTENERS_MAX)
 		server_conn_accept(l);
+	else if (ev->data.ptr == &s->poller)
+		stream_poller_work(s);
 	else
 		exchange_continue(ev->data.ptr);
 }

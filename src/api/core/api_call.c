@@ -26,6 +26,44 @@ bool api_call_key_holds(struct api_call *c)
 	return auth_holds(c->pass);
 }
 
+/* ---- streams --------------------------------------------------------------------------------- */
+
+struct detached {
+	struct api_call *c;
+	int (*step)(void *arg);
+	void *arg;
+};
+
+static int step_detached(void *arg)
+{
+	const struct detached *d = arg;
+
+	return d->step(d->arg);
+}
+
+static void end_detached(void *arg)
+{
+	struct api_call *c = ((const struct detached *)arg)->c;
+
+	c->release(c);
+}
+
+void api_call_detach(struct api_call *c, int (*step)(void *arg), void *arg)
+{
+	static const struct http_stream_ops ops = { step_detached, end_detached };
+	struct detached *d = arena_alloc(c->arena, sizeof(*d));
+
+	if (!d) {
+		http_stream_abort(c->rq);
+		return;
+	}
+	*d = (struct detached){ c, step, arg };
+	c->detached = true;
+	http_stream_detach(c->rq, &ops, d);
+}
+
+/* ---- state of a call ------------------------------------------------------------------------- */
+
 bool api_is_cancelled(struct api_call *c)
 {
 	return api_is_draining(c->api) || http_is_gone(c->rq) || !api_call_key_holds(c);

@@ -32,6 +32,8 @@ struct api_call {
 	struct auth_pass *pass; /* NULL: no key was required */
 	int64_t held_at_us; /* last check of api_call_key_holds() */
 	struct gate_ticket body_place; /* from body_gate_enter() */
+	void (*release)(struct api_call *c); /* frees it; for api_call_detach() */
+	bool detached;
 	struct policy_refusal refusal; /* why a policy refused a command; set through exec_opts */
 };
 
@@ -57,6 +59,9 @@ bool api_is_draining(const struct api *a);
 bool api_call_key_holds(struct api_call *c);
 /* The client disconnected, the service shuts down, or the key is no longer valid. */
 bool api_is_cancelled(struct api_call *c);
+/* The handler has begun a stream, which goes on after it by `step` (see http_stream_detach()). The
+ * call, its arena and what the arena keeps live until the stream has ended. */
+void api_call_detach(struct api_call *c, int (*step)(void *arg), void *arg);
 /* Resolves the {id} of a path: the id of a session or of its sandbox, or "key:KEY". ERR_NOT_FOUND
  * if the token is for another session or user. */
 int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct err *err);

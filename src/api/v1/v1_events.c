@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "api/core/internal.h"
 #include "api/core/sse.h"
@@ -13,15 +12,6 @@
 #include "engine/start_progress.h"
 
 enum { BATCH = 200, KINDS_MAX = 500 };
-
-/* Waits until the next poll. */
-static bool pause_stream(struct api_call *c, unsigned *silent_ms)
-{
-	struct timespec ts = { .tv_nsec = SSE_LOOK_MS * 1000000L };
-
-	nanosleep(&ts, NULL);
-	return sse_is_open(c, silent_ms);
-}
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -44,8 +34,10 @@ static void put_event(struct json_out *j, const struct store_event *e)
 }
 
 struct events {
+	struct api_call *c;
 	struct store_event_filter by;
 	bool given; /* the client gave a start */
+	unsigned silent_ms;
 };
 
 static int parse_since(struct api_call *c, struct events *e, struct err *err)
@@ -104,7 +96,7 @@ static int parse_sessions(struct api_call *c, struct events *e, struct err *err)
 
 static int parse_query(struct api_call *c, struct events *e, struct err *err)
 {
-	*e = (struct events){ .by.tenant = c->caller.tenant };
+	*e = (struct events){ .c = c, .by.tenant = c->caller.tenant };
 	if (parse_sessions(c, e, err) < 0 || parse_order(c, e, err) < 0)
 		return -1;
 	if (api_query_flag(c, "all")) {
@@ -141,23 +133,32 @@ static int send_new_events(struct api_call *c, struct events *e)
 	return (int)l.count;
 }
 
+static int step_events(void *arg)
+{
+	struct events *e = arg;
+	int n = BATCH;
+
+	while (n == BATCH && !http_stream_is_full(e->c->rq))
+		n = send_new_events(e->c, e);
+	if (n > 0)
+		e->silent_ms = 0;
+	return n >= 0 && sse_is_open(e->c, &e->silent_ms) ? SSE_LOOK_MS : -1;
+}
+
 static int stream_events(struct api_call *c, struct events *e, struct err *err)
 {
-	unsigned silent_ms = 0;
-	int n;
+	struct events *copy;
 
 	if (e->by.newest_first)
 		return err_set(err, ERR_INVALID, "order: a stream is in the order of events");
 	if (!e->given && engine_last_event(c->engine, &e->by.after, err) < 0)
 		return -1;
-	if (sse_begin(c) < 0)
-		return 0;
-	while ((n = send_new_events(c, e)) >= 0) {
-		if (n > 0)
-			silent_ms = 0;
-		if (n < BATCH && !pause_stream(c, &silent_ms))
-			break;
-	}
+	copy = arena_alloc(c->arena, sizeof(*copy));
+	if (!copy)
+		return err_sys(err, ENOMEM, "stream");
+	*copy = *e;
+	if (sse_begin(c) == 0)
+		api_call_detach(c, step_events, copy);
 	return 0;
 }
 
@@ -195,25 +196,42 @@ static bool is_same(const struct progress_state *a, const struct progress_state 
 	       strcmp(a->stage, b->stage) == 0 && strcmp(a->message, b->message) == 0;
 }
 
-/* Streams until the session is ready or has failed. For the engine, only ready ends it: a failed
- * start is retried. */
-static int stream_progress(struct api_call *c, const char *session)
+struct progress {
+	struct api_call *c;
+	const char *session; /* NULL: of the engine */
+	struct progress_state last;
+	unsigned silent_ms;
+};
+
+/* Until the session is ready or has failed. For the engine, only ready ends it: a failed start is
+ * retried. */
+static int step_progress(void *arg)
 {
-	struct progress_state last = { .updated = -1 }, now;
-	unsigned silent_ms = 0;
+	struct progress *p = arg;
+	struct progress_state now;
 	struct err ignored;
 
-	if (sse_begin(c) < 0)
-		return 0;
-	do {
-		if (progress_get(c->engine, session, &now, &ignored) < 0 || is_same(&now, &last))
-			continue;
-		last = now;
-		silent_ms = 0;
-		if (sse_send_progress(c, &now) < 0 || now.status == PROGRESS_READY ||
-		    (session && now.status == PROGRESS_ERROR))
-			return 0;
-	} while (pause_stream(c, &silent_ms));
+	if (progress_get(p->c->engine, p->session, &now, &ignored) == 0 &&
+	    !is_same(&now, &p->last)) {
+		p->last = now;
+		p->silent_ms = 0;
+		if (sse_send_progress(p->c, &now) < 0 || now.status == PROGRESS_READY ||
+		    (p->session && now.status == PROGRESS_ERROR))
+			return -1;
+	}
+	return sse_is_open(p->c, &p->silent_ms) ? SSE_LOOK_MS : -1;
+}
+
+static int stream_progress(struct api_call *c, const char *session, struct err *err)
+{
+	struct progress *p = arena_alloc(c->arena, sizeof(*p));
+	char *copy = session ? arena_text(c->arena, session, strlen(session)) : NULL;
+
+	if (!p || (session && !copy))
+		return err_sys(err, ENOMEM, "stream");
+	*p = (struct progress){ .c = c, .session = copy, .last.updated = -1 };
+	if (sse_begin(c) == 0)
+		api_call_detach(c, step_progress, p);
 	return 0;
 }
 
@@ -223,7 +241,7 @@ static int reply_progress(struct api_call *c, const char *session, struct err *e
 	struct json_out j;
 
 	if (sse_is_requested(c))
-		return stream_progress(c, session);
+		return stream_progress(c, session, err);
 	if (progress_get(c->engine, session, &now, err) < 0)
 		return -1;
 	api_out(&j);

@@ -5,25 +5,37 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "api/core/internal.h"
 #include "api/core/sse.h"
 
-enum { LOOK_MS = 500, BEAT_US = 15000000, PIECE = 64 << 10, FRAME_MAX = 512 << 10 };
+enum { LOOK_MS = 1000, BEAT_US = 15000000, PIECE = 64 << 10, FRAME_MAX = 512 << 10 };
+
+/* Writes input on another thread: a command may wait for input before it writes, or the reverse. */
+struct feeder {
+	struct exec_handle *x; /* own handle, because the stream's is closed on a disconnect */
+	const struct exec_request *request;
+	pthread_t thread;
+	bool runs;
+};
 
 struct flow {
 	struct api_call *c;
-	const struct exec_request *request;
+	struct exec_request request;
 	enum v1_stream how;
 	struct exec_handle *x;
+	struct feeder feeder;
 	uint64_t at[2]; /* sent so far */
 	size_t part[2]; /* bytes of an incomplete character, kept for the next read */
 	bool gap; /* output was discarded before it was sent */
 	int64_t last_us; /* time of the last event */
-	char buf[PIECE];
 };
+
+/* Of the step that runs. */
+static _Thread_local char piece[PIECE];
 
 enum v1_stream v1_stream_is_requested(const struct api_call *c)
 {
@@ -102,7 +114,7 @@ static int read_piece(struct flow *f, enum guest_exec_stream s, size_t *ret)
 	uint64_t start, end;
 	struct err err;
 
-	while (exec_read(f->x, s, f->at[s], f->buf, sizeof(f->buf), 0, ret, &err) < 0) {
+	while (exec_read(f->x, s, f->at[s], piece, sizeof(piece), 0, ret, &err) < 0) {
 		if (err.code != ERR_LIMIT || err.sys != ERANGE)
 			return -1;
 		exec_output_range(f->x, s, &start, &end);
@@ -125,7 +137,7 @@ static int send_piece(struct flow *f, enum guest_exec_stream s, bool ended)
 
 	if (read_piece(f, s, &all) < 0)
 		return -1;
-	n = f->request->base64 ? all : v1_whole(f->buf, all);
+	n = f->request.base64 ? all : v1_whole(piece, all);
 	if (!n && ended)
 		n = all;
 	f->part[s] = all - n;
@@ -133,7 +145,7 @@ static int send_piece(struct flow *f, enum guest_exec_stream s, bool ended)
 		return 0;
 	frame_begin(f, &j, names[s]);
 	json_out_u64(&j, "offset", f->at[s]);
-	v1_put_output(&j, "data", f->buf, n, f->request->base64);
+	v1_put_output(&j, "data", piece, n, f->request.base64);
 	if (frame_send(f, &j, names[s]) < 0)
 		return -1;
 	f->at[s] += n;
@@ -155,43 +167,43 @@ static int send_output(struct flow *f, bool ended)
 	return 1;
 }
 
-static void flow_run(struct flow *f)
+static int send_started(struct flow *f)
 {
 	struct json_out j;
-	bool ended;
-	int n;
 
 	frame_begin(f, &j, "started");
 	json_out_str(&j, "exec_id", exec_get_id(f->x));
-	if (frame_send(f, &j, "started") < 0)
-		return;
-	for (;;) {
+	return frame_send(f, &j, "started");
+}
+
+/* Sends what there is. -1: the stream has ended. */
+static int step(void *arg)
+{
+	struct flow *f = arg;
+	bool ended = false;
+	int n = 1;
+
+	while (n > 0 && !http_stream_is_full(f->c->rq)) {
 		ended = exec_has_ended(f->x); /* check before reading, so nothing is missed */
 		n = send_output(f, ended);
-		if (n < 0)
-			return;
-		if (n > 0)
-			continue;
-		if (ended)
-			break;
-		(void)exec_wait_output(f->x, f->at[GUEST_EXEC_OUT] + f->part[GUEST_EXEC_OUT],
-				       f->at[GUEST_EXEC_ERR] + f->part[GUEST_EXEC_ERR], LOOK_MS);
-		if (http_is_gone(f->c->rq) || !api_call_key_holds(f->c) ||
-		    (clock_mono_us() - f->last_us >= BEAT_US && send_beat(f) < 0))
-			return;
 	}
-	(void)send_exit(f);
+	if (n < 0 || http_is_gone(f->c->rq) || !api_call_key_holds(f->c))
+		return -1;
+	if (n == 0 && ended) {
+		(void)send_exit(f);
+		return -1;
+	}
+	if (clock_mono_us() - f->last_us >= BEAT_US && send_beat(f) < 0)
+		return -1;
+	return LOOK_MS;
+}
+
+static void on_news(void *arg)
+{
+	http_stream_wake(((const struct flow *)arg)->c->rq);
 }
 
 /* ---- input ----------------------------------------------------------------------------------- */
-
-/* Writes input on another thread: a command may wait for input before it writes, or the reverse. */
-struct feeder {
-	struct exec_handle *x; /* own handle, because the stream's is closed on a disconnect */
-	const struct exec_request *request;
-	pthread_t thread;
-	bool runs;
-};
 
 static void *feed(void *arg)
 {
@@ -242,31 +254,52 @@ static void set_position(struct flow *f, const int64_t has[2])
 	exec_hold_output(f->x, f->at[GUEST_EXEC_OUT], f->at[GUEST_EXEC_ERR]);
 }
 
+static void flow_free(void *arg)
+{
+	struct flow *f = arg;
+
+	exec_notify(f->x, NULL, NULL);
+	exec_close(f->x); /* before joining the feeder, which may wait for the log */
+	if (f->feeder.runs)
+		pthread_join(f->feeder.thread, NULL);
+	exec_close(f->feeder.x);
+	free(f);
+}
+
+/* Takes over x. */
+static struct flow *flow_new(struct api_call *c, const struct exec_request *w, enum v1_stream how,
+			     struct exec_handle *x)
+{
+	struct flow *f = calloc(1, sizeof(*f));
+
+	if (!f) {
+		exec_close(x);
+		return NULL;
+	}
+	f->c = c;
+	f->request = *w;
+	f->how = how;
+	f->x = x;
+	f->feeder.request = &f->request;
+	return arena_keep(c->arena, f, flow_free);
+}
+
 int v1_exec_stream(struct api_call *c, const struct exec_request *w, enum v1_stream how,
 		   const int64_t has[2], struct exec_handle *x, struct err *err)
 {
 	static const char *const types[] = {
 		[V1_SSE] = "text/event-stream", [V1_NDJSON] = "application/x-ndjson"
 	};
-	struct feeder feeder = { .request = w };
-	struct flow *f = arena_alloc(c->arena, sizeof(*f));
-	int r;
+	struct flow *f = flow_new(c, w, how, x);
 
-	if (!f) {
-		exec_close(x);
+	if (!f)
 		return err_sys(err, ENOMEM, "stream");
-	}
-	f->c = c;
-	f->request = w;
-	f->how = how;
-	f->x = x;
 	set_position(f, has);
-	r = feeder_start(&feeder, c, exec_get_id(x), err);
-	if (r == 0 && sse_begin_as(c, types[how]) == 0)
-		flow_run(f);
-	exec_close(x); /* before joining the feeder, which may wait for the log */
-	if (feeder.runs)
-		pthread_join(feeder.thread, NULL);
-	exec_close(feeder.x);
-	return r;
+	if (feeder_start(&f->feeder, c, exec_get_id(f->x), err) < 0)
+		return -1;
+	if (sse_begin_as(c, types[how]) < 0 || send_started(f) < 0)
+		return 0;
+	exec_notify(f->x, on_news, f);
+	api_call_detach(c, step, f);
+	return 0;
 }

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
 #include "base/clock.h"
 #include "base/vec.h"
@@ -35,7 +34,6 @@ struct tty {
 	struct api_call *c;
 	struct exec_handle *x;
 	struct ws *ws;
-	int wake; /* eventfd: output or the end is available */
 	bool fresh; /* this socket started the command */
 	uint64_t at; /* sent so far */
 	bool over; /* `exit` was sent */
@@ -43,7 +41,7 @@ struct tty {
 	char *input; /* input that the command has not read */
 	size_t input_len, input_capacity;
 	int pause_ms; /* time until the next check of the input */
-	char buf[PIECE]; /* offset in the current message */
+	char buf[PIECE]; /* payload of the current message */
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -382,71 +380,70 @@ static int read_pending(struct tty *t)
 
 static void on_news(void *arg)
 {
-	const struct tty *t = arg;
-
-	(void)!write(t->wake, &(uint64_t){ 1 }, sizeof(uint64_t));
+	http_stream_wake(((const struct tty *)arg)->c->rq);
 }
 
-/* -1: stop. */
-static int wait_for_news(struct tty *t)
+/* Until the next step at the latest; -1: stop. */
+static int await_news(struct tty *t)
 {
-	int events = POLLRDHUP | (wants_input(t) ? POLLIN : 0) | (t->blocked ? POLLOUT : 0);
-	struct pollfd p[] = { { .fd = ws_fd(t->ws), .events = (short)events },
-			      { .fd = t->wake, .events = POLLIN } };
-	int keep = ws_keep(t->ws, clock_mono_us() / 1000, wants_input(t));
+	int keep = ws_keep(t->ws, clock_mono_ms(), wants_input(t));
 	int wait = keep < LOOK_MS ? keep : LOOK_MS;
-	uint64_t told;
 
 	if (keep < 0) {
 		ws_close(t->ws, WS_POLICY, "no response to pings");
 		return -1;
 	}
-	if (t->input_len && t->pause_ms < wait)
-		wait = t->pause_ms;
-	if (poll(p, 2, wait) < 0 && errno != EINTR)
+	/* while input is pending, nobody reads, and nobody would see the end */
+	if (!wants_input(t) && http_is_gone(t->c->rq))
 		return -1;
-	if (p[1].revents)
-		(void)!read(t->wake, &told, sizeof(told));
-	/* if input is pending, reading finds the end */
-	return !wants_input(t) && (p[0].revents & (POLLRDHUP | POLLHUP | POLLERR)) ? -1 : 0;
+	http_stream_watch(t->c->rq,
+			  (short)((wants_input(t) ? POLLIN : 0) | (t->blocked ? POLLOUT : 0)));
+	return t->input_len && t->pause_ms < wait ? t->pause_ms : wait;
 }
 
 /* The client may disconnect right after its last message, which still counts. */
 static void feed_rest(struct tty *t)
 {
-	int64_t until_us = clock_mono_us() + (int64_t)END_MS * 1000;
+	int64_t until_ms = clock_mono_ms() + END_MS;
 
-	while (t->input_len && clock_mono_us() < until_us) {
+	while (t->input_len && clock_mono_ms() < until_ms) {
 		feed(t);
 		if (t->input_len)
 			(void)poll(NULL, 0, t->pause_ms);
 	}
 }
 
-static void run_loop(struct tty *t)
+static bool may_go_on(struct tty *t)
 {
-	exec_notify(t->x, on_news, t);
-	send_place(t, exec_get_id(t->x));
-	for (;;) {
-		if (api_is_draining(t->c->api)) {
-			ws_close(t->ws, WS_GOING_AWAY,
-				 "service is shutting down; the command keeps running");
-			break;
-		}
-		if (!api_call_key_holds(t->c)) {
-			ws_close(t->ws, WS_POLICY, "the API key was revoked or has expired");
-			break;
-		}
-		if (read_pending(t) < 0)
-			break;
-		feed(t);
-		if (send_pending(t) < 0 || wait_for_news(t) < 0)
-			break;
+	if (api_is_draining(t->c->api)) {
+		ws_close(t->ws, WS_GOING_AWAY,
+			 "service is shutting down; the command keeps running");
+		return false;
 	}
+	if (!api_call_key_holds(t->c)) {
+		ws_close(t->ws, WS_POLICY, "the API key was revoked or has expired");
+		return false;
+	}
+	return true;
+}
+
+static int step(void *arg)
+{
+	struct tty *t = arg;
+	int wait = -1;
+
+	if (may_go_on(t) && read_pending(t) == 0) {
+		feed(t);
+		if (send_pending(t) == 0)
+			wait = await_news(t);
+	}
+	if (wait >= 0)
+		return wait;
 	exec_notify(t->x, NULL, NULL);
 	exec_hold_output(t->x, UINT64_MAX, UINT64_MAX); /* stop waiting for this client */
 	ws_end(t->ws, END_MS);
 	feed_rest(t);
+	return -1;
 }
 
 static int open_tty(struct tty *t, const struct tty_request *w, struct err *err)
@@ -455,9 +452,6 @@ static int open_tty(struct tty *t, const struct tty_request *w, struct err *err)
 	const char *offered = ws_offered(t->c->rq, protocol, &len);
 	struct err ignored;
 
-	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (t->wake < 0)
-		return err_sys(err, errno, "eventfd");
 	if ((w->exec ? attach(t, w, err) : start(t, w, err)) < 0)
 		return -1;
 	http_set_header(t->c->rq, "Lodge-Exec", exec_get_id(t->x));
@@ -473,11 +467,11 @@ static void tty_fini(void *arg)
 {
 	struct tty *t = arg;
 
+	if (t->x)
+		exec_notify(t->x, NULL, NULL);
 	ws_free(t->ws);
 	exec_close(t->x);
 	drop_input(t);
-	if (t->wake >= 0)
-		close(t->wake);
 	free(t);
 }
 
@@ -492,14 +486,14 @@ int v1_open_tty(struct api_call *c, struct err *err)
 		return err_set(err, ERR_UNAVAILABLE,
 			       "service is shutting down; reconnect in a few seconds");
 	t = calloc(1, sizeof(*t));
-	if (t) {
+	if (t)
 		t->c = c;
-		t->wake = -1;
-	}
 	if (!t || !arena_keep(c->arena, t, tty_fini))
 		return err_sys(err, ENOMEM, "terminal");
 	if (open_tty(t, &w, err) < 0)
 		return -1;
-	run_loop(t);
+	send_place(t, exec_get_id(t->x));
+	exec_notify(t->x, on_news, t);
+	api_call_detach(c, step, t);
 	return 0;
 }
