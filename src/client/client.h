@@ -63,7 +63,7 @@ struct client_request {
 	const char *accept; /* NULL: any */
 	const char *type; /* of the body; NULL: application/json with `body`, else
 			     application/octet-stream */
-	const char *const *headers; /* NULL-terminated "Name: value"; NULL: none */
+	const char *const *headers; /* names and values in turn, then NULL; NULL: none */
 	const json_t *body; /* or: */
 	const void *bytes; /* these bytes; NULL: none; or: */
 	size_t nbytes;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/internal.h"
+#include "client/client_request.h"
 
 enum { PATH_ROOM = 8 << 10, PAGES_MAX = 10000 };
 
@@ -36,9 +36,9 @@ int client_ask(struct client *c, const char *method, const char *path, const jso
 	};
 	auto_call(client_close) struct client_stream *s = NULL;
 
-	if (request_send(c, &rq, NULL, &s, err) < 0 || read_json_body(c, s, ret, err) < 0)
+	if (request_send(c, &rq, false, &s, err) < 0 || read_json_body(c, s, ret, err) < 0)
 		return -1;
-	*ret_status = s->head.status;
+	*ret_status = client_status(s);
 	return 0;
 }
 

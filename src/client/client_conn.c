@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sockets are non-blocking: calls that may wait use poll(2), with TLS and without. */
+#include "client/client_conn.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -10,7 +12,7 @@
 #include <sys/un.h>
 
 #include "base/fd_message.h"
-#include "client/internal.h"
+#include "client/client_tls.h"
 
 enum {
 	CONNECT_MS = 10000,
@@ -18,7 +20,7 @@ enum {
 	KEEP_IDLE_S = 30,
 	KEEP_EACH_S = 10,
 	KEEP_TIMES = 3,
-	WRITE_MAX = 64 << 10,
+	WRITE_MAX = 128 << 10,
 };
 
 /* ---- connecting ------------------------------------------------------------------------------ */
@@ -203,7 +205,6 @@ int conn_write(struct conn *c, const void *data, size_t len)
 		if (n < 0 && n != -EINTR)
 			return (int)n;
 		if (n > 0) {
-			c->sent = true;
 			p += n;
 			len -= (size_t)n;
 		}
@@ -243,12 +244,12 @@ ssize_t conn_fill(struct conn *c, bool wait)
 	return n;
 }
 
-ssize_t conn_read(struct conn *c, void *buf, size_t size, bool wait)
+ssize_t conn_read(struct conn *c, void *buf, size_t size)
 {
 	size_t n = c->len - c->at;
 
 	if (!n)
-		return read_waiting(c, buf, size, wait);
+		return read_waiting(c, buf, size, true);
 	n = n < size ? n : size;
 	memcpy(buf, c->buf + c->at, n);
 	c->at += n;

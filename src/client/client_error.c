@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failed responses and failed connections. */
+#include "client/client_error.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/one_line.h"
-#include "client/internal.h"
+#include "client/client_stream.h"
 
 static const struct {
 	int status;
@@ -95,7 +97,7 @@ int problem_read(const struct client *c, struct client_stream *s, struct err *er
 
 	if (stream_all(s, &text, &len, &ignored) == 0)
 		answer = json_loadb(text, len, 0, NULL);
-	return client_failed(c, s->head.status, answer, err);
+	return client_failed(c, client_status(s), answer, err);
 }
 
 int problem_broken(ssize_t n, struct err *err)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request, from its parts to the head of the response. */
+#include "client/client_request.h"
+
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/internal.h"
+#include "client/client_error.h"
+#include "http1/http1_writer.h"
 
 #ifndef LODGE_VERSION
 #define LODGE_VERSION "0.1.0"
@@ -17,116 +19,106 @@ enum { PIECE = 64 << 10, UPGRADE_MS = 10000 };
 
 /* The body of a request. */
 struct body {
-	enum body_kind kind;
+	struct http1_framing framing;
 	char *text; /* serialized JSON; owned */
 	const char *bytes; /* NULL: from fd */
-	uint64_t length;
 	const char *type;
 };
 
-static int prepare_body(const struct client_request *rq, struct body *ret, struct err *err)
+static void set_length(struct body *b, uint64_t length)
+{
+	b->framing = (struct http1_framing){ .body = length ? HTTP1_BODY_LENGTH : HTTP1_BODY_NONE,
+					     .has_length = true,
+					     .length = length };
+}
+
+static int prepare_file(int fd, struct body *b, struct err *err)
 {
 	struct stat st;
 	off_t at;
 
-	*ret = (struct body){ .kind = BODY_NONE, .type = rq->type };
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "read the request body");
+	at = S_ISREG(st.st_mode) ? lseek(fd, 0, SEEK_CUR) : -1;
+	if (at < 0)
+		b->framing.body = HTTP1_BODY_CHUNKED;
+	else
+		set_length(b, at < st.st_size ? (uint64_t)(st.st_size - at) : 0);
+	return 0;
+}
+
+static int prepare_body(const struct client_request *rq, struct body *ret, struct err *err)
+{
+	*ret = (struct body){ .type = rq->type };
 	if (rq->body) {
-		ret->text = json_dumps(rq->body, JSON_COMPACT | JSON_ENCODE_ANY);
+		ret->bytes = ret->text = json_dumps(rq->body, JSON_COMPACT | JSON_ENCODE_ANY);
 		if (!ret->text)
 			return err_sys(err, ENOMEM, "request");
-		ret->kind = BODY_LENGTH;
-		ret->bytes = ret->text;
-		ret->length = strlen(ret->text);
+		set_length(ret, strlen(ret->text));
 		ret->type = rq->type ? rq->type : "application/json";
-	} else if (rq->bytes) {
-		ret->kind = BODY_LENGTH;
+	} else if (rq->bytes || rq->has_body_fd) {
 		ret->bytes = rq->bytes;
-		ret->length = rq->nbytes;
 		ret->type = rq->type ? rq->type : "application/octet-stream";
-	} else if (rq->has_body_fd) {
-		if (fstat(rq->body_fd, &st) < 0)
-			return err_sys(err, errno, "read the request body");
-		at = S_ISREG(st.st_mode) ? lseek(rq->body_fd, 0, SEEK_CUR) : -1;
-		ret->kind = at >= 0 ? BODY_LENGTH : BODY_CHUNKED;
-		ret->length = at >= 0 && at < st.st_size ? (uint64_t)(st.st_size - at) : 0;
-		ret->type = rq->type ? rq->type : "application/octet-stream";
+		if (!rq->bytes)
+			return prepare_file(rq->body_fd, ret, err);
+		set_length(ret, rq->nbytes);
 	} else if (strcmp(rq->method, "POST") == 0 || strcmp(rq->method, "PUT") == 0 ||
 		   strcmp(rq->method, "PATCH") == 0) {
-		ret->kind = BODY_LENGTH;
+		set_length(ret, 0);
 	}
 	return 0;
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */
 
-/* A line break in a header line would start another header. */
-static int check_line(const char *s, bool spaces, struct err *err)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < ' ' || *s == 0x7f || (*s == ' ' && !spaces))
-			return err_set(err, ERR_INVALID, "request: invalid character in a header");
-	return 0;
-}
-
-static int check_words(const struct client_request *rq, struct err *err)
-{
-	if (check_line(rq->method, false, err) < 0 || check_line(rq->path, false, err) < 0 ||
-	    (rq->accept && check_line(rq->accept, true, err) < 0) ||
-	    (rq->type && check_line(rq->type, true, err) < 0))
-		return -1;
-	for (size_t i = 0; rq->headers && rq->headers[i]; i++)
-		if (check_line(rq->headers[i], true, err) < 0)
-			return -1;
-	return 0;
-}
-
 static int make_head(const struct client *c, const struct client_request *rq, const struct body *b,
-		     const char *upgrade, char **ret, size_t *ret_len, struct err *err)
+		     bool upgrade, char *to, size_t *ret_len, struct err *err)
 {
-	FILE *f = open_memstream(ret, ret_len);
+	struct http1_writer w;
 
-	if (!f)
-		return err_sys(err, ENOMEM, "request");
-	fprintf(f, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: lodge/%s\r\n", rq->method, rq->path,
-		c->authority, LODGE_VERSION);
-	if (c->key)
-		fprintf(f, "Authorization: Bearer %s\r\n", c->key);
-	fprintf(f, "Accept: %s\r\n", rq->accept ? rq->accept : "*/*");
-	for (size_t i = 0; rq->headers && rq->headers[i]; i++)
-		fprintf(f, "%s\r\n", rq->headers[i]);
+	http1_writer_init(&w, to, HEAD_MAX);
+	http1_writer_request(&w, rq->method, (struct http1_text){ rq->path, strlen(rq->path) });
+	http1_writer_header(&w, "Host", c->authority);
+	http1_writer_header(&w, "User-Agent", "lodge/" LODGE_VERSION);
+	if (c->authorization)
+		http1_writer_header(&w, "Authorization", c->authorization);
+	http1_writer_header(&w, "Accept", rq->accept ? rq->accept : "*/*");
+	for (size_t i = 0; rq->headers && rq->headers[i]; i += 2)
+		http1_writer_header(&w, rq->headers[i], rq->headers[i + 1]);
 	if (b->type)
-		fprintf(f, "Content-Type: %s\r\n", b->type);
-	if (b->kind == BODY_LENGTH)
-		fprintf(f, "Content-Length: %llu\r\n", (unsigned long long)b->length);
-	if (b->kind == BODY_CHUNKED)
-		fputs("Transfer-Encoding: chunked\r\n", f);
-	fputs(upgrade ? upgrade : "Connection: close\r\n", f);
-	fputs("\r\n", f);
-	return fclose(f) == 0 ? 0 : err_sys(err, ENOMEM, "request");
+		http1_writer_header(&w, "Content-Type", b->type);
+	http1_writer_framing(&w, &b->framing);
+	http1_writer_header(&w, "Connection", upgrade ? "Upgrade" : "close");
+	if (http1_writer_end(&w, ret_len) == 0)
+		return 0;
+	explicit_bzero(to, w.len); /* it contains the key */
+	return err_set(err, ERR_INVALID, "request: %s", w.why);
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Sends one piece, chunked if needed; buf has space for two more bytes. 0 or -errno. */
+/* Sends n bytes at buf + HTTP1_CHUNK_HEAD, as a chunk if needed. 0 or -errno. */
 static int send_piece(struct conn *conn, const struct body *b, char *buf, size_t n)
 {
-	char size[24];
-	int len = snprintf(size, sizeof(size), "%zx\r\n", n), r;
+	static const size_t tail = sizeof(HTTP1_CHUNK_TAIL) - 1;
+	char head[HTTP1_CHUNK_HEAD], *data = buf + HTTP1_CHUNK_HEAD;
+	size_t len;
 
-	if (b->kind == BODY_LENGTH)
-		return conn_write(conn, buf, n);
-	buf[n] = '\r';
-	buf[n + 1] = '\n';
-	r = conn_write(conn, size, (size_t)len);
-	return r < 0 ? r : conn_write(conn, buf, n + 2);
+	if (b->framing.body != HTTP1_BODY_CHUNKED)
+		return conn_write(conn, data, n);
+	len = http1_chunked_head(n, head);
+	memcpy(data - len, head, len);
+	memcpy(data + n, HTTP1_CHUNK_TAIL, tail);
+	return conn_write(conn, data - len, len + n + tail);
 }
 
 /* Returns bytes, 0 at the end, or -1 with err. */
 static ssize_t read_piece(const struct client_request *rq, const struct body *b, uint64_t sent,
 			  char *buf, struct err *err)
 {
-	bool known = b->kind == BODY_LENGTH;
-	size_t want = known && b->length - sent < PIECE ? (size_t)(b->length - sent) : PIECE;
+	bool known = b->framing.has_length;
+	uint64_t left = b->framing.length - sent;
+	size_t want = known && left < PIECE ? (size_t)left : PIECE;
 	ssize_t n;
 
 	if (!want)
@@ -144,14 +136,14 @@ static ssize_t read_piece(const struct client_request *rq, const struct body *b,
 static int send_fd(struct conn *conn, const struct client_request *rq, const struct body *b,
 		   struct err *err)
 {
-	auto_free char *buf = malloc(PIECE + 2);
+	auto_free char *buf = malloc(HTTP1_CHUNK_HEAD + PIECE + sizeof(HTTP1_CHUNK_TAIL));
 	uint64_t sent = 0;
 	ssize_t n = -1;
 	int r;
 
 	if (!buf)
 		err_sys(err, ENOMEM, "request");
-	while (buf && (n = read_piece(rq, b, sent, buf, err)) > 0) {
+	while (buf && (n = read_piece(rq, b, sent, buf + HTTP1_CHUNK_HEAD, err)) > 0) {
 		if (conn_answered(conn))
 			return 0;
 		r = send_piece(conn, b, buf, (size_t)n);
@@ -163,7 +155,9 @@ static int send_fd(struct conn *conn, const struct client_request *rq, const str
 	}
 	if (n < 0 || (rq->whole && rq->whole(rq->arg, err) < 0))
 		return 1;
-	return b->kind == BODY_CHUNKED ? conn_write(conn, "0\r\n\r\n", 5) : 0;
+	return b->framing.body == HTTP1_BODY_CHUNKED
+		       ? conn_write(conn, HTTP1_LAST_CHUNK, sizeof(HTTP1_LAST_CHUNK) - 1)
+		       : 0;
 }
 
 static int send_all(struct conn *conn, const struct client_request *rq, const struct body *b,
@@ -171,52 +165,55 @@ static int send_all(struct conn *conn, const struct client_request *rq, const st
 {
 	int r = conn_write(conn, head, len);
 
-	if (r < 0 || b->kind == BODY_NONE)
+	if (r < 0)
 		return r;
 	if (b->bytes)
-		return conn_write(conn, b->bytes, (size_t)b->length);
+		return conn_write(conn, b->bytes, (size_t)b->framing.length);
 	return rq->has_body_fd ? send_fd(conn, rq, b, err) : 0;
 }
 
 /* A server may reject a body before it is complete and close the connection. Its response then
  * tells more than the failed write. */
 static int exchange(struct client *c, const struct client_request *rq, const struct body *b,
-		    const char *head, size_t len, int limit_ms, struct client_stream **ret,
+		    const char *head, size_t len, bool upgrade, struct client_stream **ret,
 		    struct err *err)
 {
+	unsigned to = (strcmp(rq->method, "HEAD") == 0 ? HTTP1_TO_HEAD : 0u) |
+		      (upgrade ? HTTP1_TO_UPGRADE : 0u);
 	struct conn conn = { .fd = -1 };
 	int r;
 
 	if (conn_open(c, &conn, err) < 0)
 		return -1;
-	conn.limit_ms = limit_ms;
+	conn.limit_ms = upgrade ? UPGRADE_MS : c->limit_ms;
 	r = send_all(&conn, rq, b, head, len, err);
 	if (r > 0) {
 		conn_fini(&conn);
 		return -1;
 	}
-	if (stream_begin(&conn, strcmp(rq->method, "HEAD") == 0, ret, err) == 0) {
+	if (stream_begin(&conn, to, ret, err) == 0) {
 		(*ret)->conn.limit_ms = c->limit_ms;
 		return 0;
 	}
 	return r < 0 ? problem_broken(r, err) : -1;
 }
 
-int request_send(struct client *c, const struct client_request *rq, const char *upgrade,
+int request_send(struct client *c, const struct client_request *rq, bool upgrade,
 		 struct client_stream **ret, struct err *err)
 {
-	auto_free char *head = NULL;
+	auto_free char *head = malloc(HEAD_MAX);
 	struct body b;
 	size_t len = 0;
 	int r;
 
-	if (check_words(rq, err) < 0 || prepare_body(rq, &b, err) < 0)
+	if (!head)
+		return err_sys(err, ENOMEM, "request");
+	if (prepare_body(rq, &b, err) < 0)
 		return -1;
-	r = make_head(c, rq, &b, upgrade, &head, &len, err);
+	r = make_head(c, rq, &b, upgrade, head, &len, err);
 	if (r == 0)
-		r = exchange(c, rq, &b, head, len, upgrade ? UPGRADE_MS : c->limit_ms, ret, err);
-	if (head)
-		explicit_bzero(head, len); /* it contains the key */
+		r = exchange(c, rq, &b, head, len, upgrade, ret, err);
+	explicit_bzero(head, len);
 	free(b.text);
 	return r;
 }
@@ -226,14 +223,14 @@ int client_open(struct client *c, const struct client_request *rq, struct client
 {
 	auto_call(client_close) struct client_stream *s = NULL;
 
-	if (request_send(c, rq, NULL, &s, err) < 0 || !s)
+	if (request_send(c, rq, false, &s, err) < 0 || !s)
 		return -1;
-	if (s->head.status >= 400)
+	if (client_status(s) >= 400)
 		return problem_read(c, s, err);
-	if (s->head.status < 200 || s->head.status >= 300)
+	if (client_status(s) >= 300)
 		return err_set(err, ERR_UNAVAILABLE,
 			       "%.120s: unexpected status %d; is this lodged?", c->url,
-			       s->head.status);
+			       client_status(s));
 	*ret = steal_ptr(&s);
 	return 0;
 }

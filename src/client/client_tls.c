@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLS with verification of the peer's certificate and name. The library is loaded on first use:
  * linking it would more than double the start-up time of lodge. */
+#include "client/client_tls.h"
+
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,8 +12,6 @@
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <pthread.h>
-
-#include "client/internal.h"
 
 enum { HANDSHAKE_MS = 20000 };
 

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client's side of a WebSocket (RFC 6455), without extensions. */
+/* The client's side of a WebSocket (RFC 6455), without extensions. libwslay parses and writes
+ * frames; their meaning is checked here. */
+#include "client/client_ws.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include <wslay/wslay.h>
 
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/vec.h"
-#include "client/internal.h"
+#include "client/client_error.h"
+#include "client/client_request.h"
 #include "client/sha1.h"
 
 enum {
@@ -19,31 +24,76 @@ enum {
 	KEY_BYTES = 16,
 	KEY_TEXT = BASE64_ENCODED(KEY_BYTES),
 	ANSWER_TEXT = BASE64_ENCODED(SHA1_SIZE),
-	PIECE = 16 << 10, /* masked at a time */
+	PIECE = 16 << 10, /* written at a time */
 	CODE_NORMAL = 1000,
 	CODE_NONE = 1005,
 	CODE_PROTOCOL = 1002,
 };
 
-enum opcode { OP_MORE = 0, OP_TEXT = 1, OP_BINARY = 2, OP_CLOSE = 8, OP_PING = 9, OP_PONG = 10 };
-
 struct client_ws {
 	struct client_stream *s;
+	wslay_frame_context_ptr frames;
 	/* the current frame */
-	unsigned char head[14];
-	size_t head_len; /* bytes received of it */
-	bool in_frame, fin;
-	unsigned op;
-	uint64_t left;
+	uint64_t got; /* bytes received of it */
 	char control[CONTROL_MAX + 1];
 	size_t control_len;
 	/* the current message */
-	unsigned kind; /* 0: none */
+	uint8_t kind; /* opcode; 0: none */
 	bool whole; /* the caller has it */
 	char *buf;
 	size_t len, capacity;
+	bool drained; /* libwslay has no bytes that were not looked at */
+	ssize_t received; /* the last result: bytes, 0 at the end, or -errno */
+	/* output */
+	uint8_t out[PIECE]; /* so that the parts of a frame are sent together */
+	size_t out_len;
+	int failed; /* 0 or -errno */
 	bool said_bye;
 };
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static ssize_t on_recv(uint8_t *buf, size_t len, int flags, void *arg)
+{
+	struct client_ws *w = arg;
+	struct conn *c = &w->s->conn;
+
+	(void)flags;
+	w->received = c->at < c->len ? 1 : conn_fill(c, false);
+	if (w->received > 0)
+		w->received = conn_read(c, buf, len);
+	return w->received > 0 ? w->received : -1;
+}
+
+static void flush(struct client_ws *w)
+{
+	if (!w->failed)
+		w->failed = conn_write(&w->s->conn, w->out, w->out_len);
+	w->out_len = 0;
+}
+
+static ssize_t on_send(const uint8_t *data, size_t len, int flags, void *arg)
+{
+	struct client_ws *w = arg;
+
+	(void)flags;
+	if (len > sizeof(w->out) - w->out_len)
+		flush(w);
+	if (len > sizeof(w->out))
+		len = sizeof(w->out);
+	memcpy(w->out + w->out_len, data, len);
+	w->out_len += len;
+	return w->failed ? -1 : (ssize_t)len;
+}
+
+static int on_mask(uint8_t *buf, size_t len, void *arg)
+{
+	struct client_ws *w = arg;
+
+	if (getrandom(buf, len, 0) != (ssize_t)len)
+		w->failed = -EIO;
+	return w->failed ? -1 : 0;
+}
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -87,28 +137,30 @@ static int make_key(char to[KEY_TEXT + 1], struct err *err)
 
 struct client_ws *client_ws_wrap(struct client_stream *s)
 {
+	static const struct wslay_frame_callbacks callbacks = { on_send, on_recv, on_mask };
 	struct client_ws *w = calloc(1, sizeof(*w));
 
-	if (w)
-		w->s = s;
-	else
+	if (!w || wslay_frame_context_init(&w->frames, &callbacks, w) != 0) {
 		client_close(s);
+		free(w);
+		return NULL;
+	}
+	w->s = s;
+	w->drained = true;
 	return w;
 }
 
 int client_ws_open(struct client *c, const char *path, struct client_ws **ret, struct err *err)
 {
-	struct client_request rq = { .method = "GET", .path = path };
+	char key[KEY_TEXT + 1];
+	const char *const headers[] = { "Upgrade", "websocket",		"Sec-WebSocket-Version",
+					"13",	   "Sec-WebSocket-Key", key,
+					NULL };
+	struct client_request rq = { .method = "GET", .path = path, .headers = headers };
 	auto_call(client_close) struct client_stream *s = NULL;
-	char key[KEY_TEXT + 1], upgrade[256];
 
-	if (make_key(key, err) < 0)
-		return -1;
-	snprintf(upgrade, sizeof(upgrade),
-		 "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-		 "Sec-WebSocket-Key: %s\r\n",
-		 key);
-	if (request_send(c, &rq, upgrade, &s, err) < 0 || check_answer(c, s, key, err) < 0)
+	if (make_key(key, err) < 0 || request_send(c, &rq, true, &s, err) < 0 ||
+	    check_answer(c, s, key, err) < 0)
 		return -1;
 	*ret = client_ws_wrap(steal_ptr(&s));
 	return *ret ? 0 : err_sys(err, ENOMEM, "terminal");
@@ -121,7 +173,7 @@ int client_ws_fd(const struct client_ws *w)
 
 bool client_ws_pending(const struct client_ws *w)
 {
-	return conn_pending(&w->s->conn);
+	return !w->drained || conn_pending(&w->s->conn);
 }
 
 const char *client_ws_header(const struct client_ws *w, const char *name)
@@ -131,42 +183,24 @@ const char *client_ws_header(const struct client_ws *w, const char *name)
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
-static size_t put_head(unsigned char *to, unsigned op, uint64_t len)
-{
-	size_t at = 2;
-
-	to[0] = (unsigned char)(0x80 | op);
-	to[1] = (unsigned char)(0x80 | (len < 126 ? len : len <= UINT16_MAX ? 126 : 127));
-	if (len >= 126)
-		for (int shift = len <= UINT16_MAX ? 8 : 56; shift >= 0; shift -= 8)
-			to[at++] = (unsigned char)(len >> shift);
-	return at;
-}
-
-static int send_frame(struct client_ws *w, unsigned op, const void *data, size_t len,
+static int send_frame(struct client_ws *w, uint8_t op, const void *data, size_t len,
 		      struct err *err)
 {
-	unsigned char out[14 + PIECE], mask[4];
-	const unsigned char *from = data;
-	size_t at = put_head(out, op, len), done = 0;
-	int r = 0;
+	struct wslay_frame_iocb f = { .fin = 1,
+				      .opcode = op,
+				      .mask = 1,
+				      .payload_length = len,
+				      .data = data,
+				      .data_length = len };
 
-	if (getrandom(mask, sizeof(mask), 0) != sizeof(mask))
-		return err_sys(err, errno, "random bytes");
-	memcpy(out + at, mask, sizeof(mask));
-	at += sizeof(mask);
-	do {
-		for (; done < len && at < sizeof(out); done++)
-			out[at++] = from[done] ^ mask[done % 4];
-		r = conn_write(&w->s->conn, out, at);
-		at = 0;
-	} while (r == 0 && done < len);
-	return r < 0 ? problem_broken(r, err) : 0;
+	(void)wslay_frame_send(w->frames, &f); /* on_send() takes all of it, or fails */
+	flush(w);
+	return w->failed ? problem_broken(w->failed, err) : 0;
 }
 
 int client_ws_send(struct client_ws *w, bool text, const void *data, size_t len, struct err *err)
 {
-	return send_frame(w, text ? OP_TEXT : OP_BINARY, data, len, err);
+	return send_frame(w, text ? WSLAY_TEXT_FRAME : WSLAY_BINARY_FRAME, data, len, err);
 }
 
 static void send_close(struct client_ws *w, unsigned code)
@@ -176,8 +210,9 @@ static void send_close(struct client_ws *w, unsigned code)
 	struct err ignored;
 
 	/* a peer that does not read is not waited for */
-	if (!w->said_bye && poll(&p, 1, 0) > 0)
-		(void)send_frame(w, OP_CLOSE, bytes, code == CODE_NONE ? 0 : 2, &ignored);
+	if (!w->said_bye && !w->failed && poll(&p, 1, 0) > 0)
+		(void)send_frame(w, WSLAY_CONNECTION_CLOSE, bytes, code == CODE_NONE ? 0 : 2,
+				 &ignored);
 	w->said_bye = true;
 }
 
@@ -185,8 +220,8 @@ void client_ws_close(struct client_ws *w)
 {
 	if (!w)
 		return;
-	if (w->s)
-		send_close(w, CODE_NORMAL);
+	send_close(w, CODE_NORMAL);
+	wslay_frame_context_free(w->frames);
 	client_close(w->s);
 	free(w->buf);
 	free(w);
@@ -200,98 +235,42 @@ static int fail_malformed(struct client_ws *w, const char *why, struct err *err)
 	return err_set(err, ERR_UNAVAILABLE, "WebSocket protocol error: %s", why);
 }
 
-static bool is_control(unsigned op)
+static bool is_control(uint8_t op)
 {
-	return op >= OP_CLOSE;
+	return wslay_is_ctrl_frame(op);
 }
 
-static int check_frame(struct client_ws *w, struct err *err)
+/* Of control frames libwslay checks the length and that they are whole. */
+static int check_frame(struct client_ws *w, const struct wslay_frame_iocb *f, struct err *err)
 {
-	bool control = is_control(w->op);
+	bool more = f->opcode == WSLAY_CONTINUATION_FRAME;
 
-	if (w->head[0] & 0x70 || w->head[1] & 0x80)
+	if (f->rsv || f->mask)
 		return fail_malformed(w, "a frame no server sends", err);
-	if (control && (!w->fin || w->left > CONTROL_MAX || w->op > OP_PONG))
-		return fail_malformed(w, "a malformed frame", err);
-	if (!control && (w->op > OP_BINARY || (w->op == OP_MORE) != (w->kind != 0)))
-		return fail_malformed(w, "a frame out of order", err);
-	if (!control && w->left > MESSAGE_MAX - w->len)
-		return fail_malformed(w, "a message that is too long", err);
-	if (control)
+	if (is_control(f->opcode)) {
 		w->control_len = 0;
-	else if (w->op != OP_MORE)
-		w->kind = w->op;
+		return f->opcode > WSLAY_PONG ? fail_malformed(w, "an unknown frame", err) : 0;
+	}
+	if (f->opcode > WSLAY_BINARY_FRAME || more != (w->kind != 0))
+		return fail_malformed(w, "a frame out of order", err);
+	if (f->payload_length > MESSAGE_MAX - w->len)
+		return fail_malformed(w, "a message that is too long", err);
+	if (!more)
+		w->kind = f->opcode;
 	return 0;
 }
 
-/* The length of the frame head, from its first two bytes. */
-static size_t head_size(const struct client_ws *w)
+static int add_payload(struct client_ws *w, const struct wslay_frame_iocb *f, struct err *err)
 {
-	unsigned len = w->head_len < 2 ? 0 : w->head[1] & 0x7f;
+	bool control = is_control(f->opcode);
 
-	return len == 126 ? 4 : len == 127 ? 10 : 2;
-}
-
-static int parse_head(struct client_ws *w, struct err *err)
-{
-	w->fin = w->head[0] & 0x80;
-	w->op = w->head[0] & 0x0f;
-	w->left = w->head[1] & 0x7f;
-	if (w->head_len > 2) {
-		w->left = 0;
-		for (size_t i = 2; i < w->head_len; i++)
-			w->left = w->left << 8 | w->head[i];
-	}
-	w->in_frame = true;
-	w->head_len = 0;
-	return check_frame(w, err);
-}
-
-/* Returns bytes, 0 if there are none yet, or -1 with err. */
-static ssize_t receive(struct client_ws *w, void *to, size_t size, struct err *err)
-{
-	ssize_t n = conn_read(&w->s->conn, to, size, false);
-
-	if (n == -EAGAIN)
+	if (!f->data_length)
 		return 0;
-	if (n > 0)
-		return n;
-	problem_broken(n, err);
-	if (n == 0)
-		snprintf(err->msg, sizeof(err->msg), "lodged closed the WebSocket connection");
-	return -1;
-}
-
-/* 1: a complete head; 0: not yet. */
-static int read_head(struct client_ws *w, struct err *err)
-{
-	while (w->head_len < head_size(w)) {
-		ssize_t n = receive(w, w->head + w->head_len, head_size(w) - w->head_len, err);
-
-		if (n <= 0)
-			return (int)n;
-		w->head_len += (size_t)n;
-	}
-	return parse_head(w, err) < 0 ? -1 : 1;
-}
-
-static int read_payload(struct client_ws *w, struct err *err)
-{
-	while (w->left) {
-		size_t want = w->left < PIECE ? (size_t)w->left : PIECE;
-		ssize_t n;
-
-		if (!is_control(w->op) && vec_reserve(&w->buf, &w->capacity, w->len + want) < 0)
-			return err_sys(err, ENOMEM, "terminal");
-		n = receive(w, is_control(w->op) ? w->control + w->control_len : w->buf + w->len,
-			    want, err);
-		if (n <= 0)
-			return (int)n;
-		*(is_control(w->op) ? &w->control_len : &w->len) += (size_t)n;
-		w->left -= (uint64_t)n;
-	}
-	w->in_frame = false;
-	return 1;
+	if (!control && vec_reserve(&w->buf, &w->capacity, w->len + f->data_length) < 0)
+		return err_sys(err, ENOMEM, "terminal");
+	memcpy(control ? w->control + w->control_len : w->buf + w->len, f->data, f->data_length);
+	*(control ? &w->control_len : &w->len) += f->data_length;
+	return 0;
 }
 
 static int handle_close(struct client_ws *w, struct client_ws_message *ret, struct err *err)
@@ -311,18 +290,19 @@ static int handle_close(struct client_ws *w, struct client_ws_message *ret, stru
 }
 
 /* Processes a complete frame. 1: a message is complete; 0: not yet. */
-static int handle_frame(struct client_ws *w, struct client_ws_message *ret, struct err *err)
+static int handle_frame(struct client_ws *w, const struct wslay_frame_iocb *f,
+			struct client_ws_message *ret, struct err *err)
 {
-	if (w->op == OP_CLOSE)
+	if (f->opcode == WSLAY_CONNECTION_CLOSE)
 		return handle_close(w, ret, err);
-	if (w->op == OP_PING)
-		return send_frame(w, OP_PONG, w->control, w->control_len, err);
-	if (w->op == OP_PONG || !w->fin)
+	if (f->opcode == WSLAY_PING)
+		return send_frame(w, WSLAY_PONG, w->control, w->control_len, err);
+	if (f->opcode == WSLAY_PONG || !f->fin)
 		return 0;
-	if (w->kind == OP_TEXT && !json_is_utf8(w->buf, w->len))
+	if (w->kind == WSLAY_TEXT_FRAME && !json_is_utf8(w->buf, w->len))
 		return fail_malformed(w, "a text that is not UTF-8", err);
 	*ret = (struct client_ws_message){
-		.kind = w->kind == OP_TEXT ? CLIENT_WS_TEXT : CLIENT_WS_BYTES,
+		.kind = w->kind == WSLAY_TEXT_FRAME ? CLIENT_WS_TEXT : CLIENT_WS_BYTES,
 		.data = w->len ? w->buf : "",
 		.len = w->len,
 	};
@@ -330,26 +310,53 @@ static int handle_frame(struct client_ws *w, struct client_ws_message *ret, stru
 	return 1;
 }
 
+/* Handles a frame or a part of one, as handle_frame(). */
+static int handle_part(struct client_ws *w, const struct wslay_frame_iocb *f,
+		       struct client_ws_message *ret, struct err *err)
+{
+	if ((!w->got && check_frame(w, f, err) < 0) || add_payload(w, f, err) < 0)
+		return -1;
+	w->got += f->data_length;
+	if (w->got < f->payload_length)
+		return 0;
+	w->got = 0;
+	return handle_frame(w, f, ret, err);
+}
+
+/* Nothing more was received. */
+static int end_read(struct client_ws *w, struct client_ws_message *ret, struct err *err)
+{
+	w->drained = w->received == -EAGAIN;
+	if (w->drained) {
+		*ret = (struct client_ws_message){ .kind = CLIENT_WS_NOTHING };
+		return 0;
+	}
+	problem_broken(w->received, err);
+	if (w->received == 0)
+		snprintf(err->msg, sizeof(err->msg), "lodged closed the WebSocket connection");
+	return -1;
+}
+
 int client_ws_read(struct client_ws *w, struct client_ws_message *ret, struct err *err)
 {
+	struct wslay_frame_iocb f;
+	int done = 0;
+
 	if (w->whole) {
 		w->kind = 0;
 		w->len = 0;
 		w->whole = false;
 	}
-	for (;;) {
-		int n = w->in_frame ? 1 : read_head(w, err);
+	w->drained = false;
+	while (!done) {
+		ssize_t n = wslay_frame_recv(w->frames, &f);
 
-		if (n > 0)
-			n = read_payload(w, err);
-		if (n < 0)
-			return -1;
-		if (n == 0) {
-			*ret = (struct client_ws_message){ .kind = CLIENT_WS_NOTHING };
-			return 0;
-		}
-		n = handle_frame(w, ret, err);
-		if (n != 0)
-			return n < 0 ? -1 : 0;
+		if (n >= 0)
+			done = handle_part(w, &f, ret, err);
+		else if (n != WSLAY_ERR_WANT_READ)
+			done = fail_malformed(w, "a malformed frame", err);
+		else if (w->received <= 0)
+			return end_read(w, ret, err);
 	}
+	return done < 0 ? -1 : 0;
 }

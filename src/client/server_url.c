@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The address of a lodged. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "client/client_tls.h"
 #include "client/internal.h"
 
 static int parse_port(struct client *c, const char *text, const char *usual, struct err *err)
@@ -68,8 +70,9 @@ static int copy_key(struct client *c, const char *key, struct err *err)
 		if (*p <= ' ' || *p > '~')
 			return err_set(err, ERR_INVALID, "key: invalid character at position %zu",
 				       (size_t)(p - key) + 1);
-	c->key = strdup(key);
-	return c->key ? 0 : err_sys(err, ENOMEM, "key");
+	if (asprintf(&c->authorization, "Bearer %s", key) < 0)
+		c->authorization = NULL;
+	return c->authorization ? 0 : err_sys(err, ENOMEM, "key");
 }
 
 int client_new(const char *url, const char *key, struct client **ret, struct err *err)
@@ -89,10 +92,10 @@ void client_free(struct client *c)
 	if (!c)
 		return;
 	tls_context_free(c->tls);
-	if (c->key)
-		explicit_bzero(c->key, strlen(c->key));
+	if (c->authorization)
+		explicit_bzero(c->authorization, strlen(c->authorization));
 	free(c->url);
-	free(c->key);
+	free(c->authorization);
 	free(c->host);
 	free(c->port);
 	free(c->path);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "client/internal.h"
+#include "client/client_stream.h"
 
 static int reserve_line(struct client_stream *s, struct err *err)
 {

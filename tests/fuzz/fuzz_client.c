@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "client/internal.h"
+#include "client/client_stream.h"
+#include "client/client_ws.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,7 +27,7 @@ static void read_bytes(struct client_stream *s)
 
 	while ((n = client_read(s, buf, sizeof(buf), &err)) > 0)
 		all += (uint64_t)n;
-	must(n < 0 || s->head.kind != BODY_LENGTH || all == s->head.length);
+	must(n < 0 || s->framing.body != HTTP1_BODY_LENGTH || all == s->framing.length);
 	must(n < 0 || client_read(s, buf, sizeof(buf), &err) == 0);
 }
 
@@ -95,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(send(fds[1], data + 1, size - 1, MSG_DONTWAIT) == (ssize_t)(size - 1) || size == 1);
 	shutdown(fds[1], SHUT_WR);
 	must(conn_wrap(fds[0], &conn, &err) == 0);
-	if (stream_begin(&conn, false, &s, &err) == 0)
+	if (stream_begin(&conn, data[0] & 4 ? HTTP1_TO_HEAD : HTTP1_TO_UPGRADE, &s, &err) == 0)
 		read_it(data[0] % 4, s);
 	close(fds[1]);
 	return 0;

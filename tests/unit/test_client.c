@@ -100,7 +100,10 @@ static void invalid_addresses_are_refused(void)
 
 static void input_cannot_inject_header_lines(void)
 {
-	const char *const headers[] = { "A: b\r\nC: d", NULL };
+	const char *const values[] = { "A", "b\r\nC: d", NULL };
+	const char *const names[] = { "A: b\r\nC", "d", NULL };
+	const char *const lengths[] = { "content-length", "1", NULL };
+	const char *const *const headers[] = { values, names, lengths };
 	struct client_request rq = { .method = "GET", .path = "/a b" };
 	struct client_stream *s = NULL;
 
@@ -109,8 +112,10 @@ static void input_cannot_inject_header_lines(void)
 	rq.path = "/a\r\nX: y";
 	CHECK(client_open(c, &rq, &s, &err) < 0 && err.code == ERR_INVALID);
 	rq.path = "/";
-	rq.headers = headers;
-	CHECK(client_open(c, &rq, &s, &err) < 0 && err.code == ERR_INVALID);
+	for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
+		rq.headers = headers[i];
+		CHECK(client_open(c, &rq, &s, &err) < 0 && err.code == ERR_INVALID);
+	}
 	client_free(c);
 	c = NULL;
 }
@@ -146,8 +151,9 @@ static void a_request_has_its_key_and_body(void)
 static void chunks_are_joined_however_they_arrive(void)
 {
 	static const char answer[] = "HTTP/1.1 100 Continue\r\n\r\n"
+				     "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
 				     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-				     "3\r\n{\"a\r\n1;x=y\r\n\"\r\n3 \r\n:1}\r\n0\r\nX: y\r\n\r\n";
+				     "3\r\n{\"a\r\n1;x=y\r\n\"\r\n3\r\n:1}\r\n0\r\nX: y\r\n\r\n";
 	static const size_t pieces[] = { 0, 1, 7 };
 
 	for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
@@ -160,6 +166,55 @@ static void chunks_are_joined_however_they_arrive(void)
 		json_decref(v);
 		finish();
 	}
+}
+
+/* Longer than the buffer of the connection. */
+static void large_chunks_are_read_completely(void)
+{
+	enum { CHUNK = 150000, CHUNKS = 3 };
+	char *answer = malloc(CHUNKS * (CHUNK + 16) + 128), *at = answer;
+	size_t sizes[] = { 1000, 1 << 20 };
+
+	CHECK(answer);
+	at += sprintf(at, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+	for (int i = 0; i < CHUNKS; i++) {
+		at += sprintf(at, "%x\r\n", CHUNK);
+		memset(at, 'a' + i, CHUNK);
+		at = mempcpy(at + CHUNK, "\r\n", 2);
+	}
+	at = mempcpy(at, "0\r\n\r\n", 6);
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		struct client_request rq = { .method = "GET", .path = "/" };
+		struct client_stream *s = NULL;
+		char *buf = malloc(sizes[i]);
+		size_t len = 0;
+		ssize_t n;
+
+		CHECK(buf && begin(answer) && peer_start() && client_open(c, &rq, &s, &err) == 0);
+		while ((n = client_read(s, buf, sizes[i], &err)) > 0)
+			for (ssize_t j = 0; j < n; j++, len++)
+				if (buf[j] != (char)('a' + len / CHUNK))
+					n = -1;
+		CHECK(n == 0 && len == (size_t)CHUNKS * CHUNK);
+		free(buf);
+		client_close(s);
+		finish();
+	}
+	free(answer);
+}
+
+static void a_response_to_head_has_no_body(void)
+{
+	struct client_request rq = { .method = "HEAD", .path = "/" };
+	struct client_stream *s = NULL;
+	char byte;
+
+	CHECK(begin("HTTP/1.1 200 OK\r\nContent-Length: \t 9 \r\n\r\n") && peer_start());
+	CHECK(client_open(c, &rq, &s, &err) == 0);
+	CHECK_STR(client_header(s, "Content-Length"), "9");
+	CHECK(client_read(s, &byte, 1, &err) == 0);
+	client_close(s);
+	finish();
 }
 
 static void a_response_without_a_body_is_null(void)
@@ -236,6 +291,12 @@ static void a_truncated_response_is_an_error(void)
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12",
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n12",
+		"HTTP/1.1 200 OK\nContent-Length: 2\n\n12",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\n12\n0\n\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2 \r\n12\r\n0\r\n\r\n",
+		"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n12",
+		"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Length: 7\r\nTransfer-Encoding: "
 		"chunked\r\n\r\n{\"a\":1}",
 		"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
@@ -260,7 +321,7 @@ static void an_endless_head_is_refused(void)
 	memset(answer, 'a', sizeof(answer) - 1);
 	memcpy(answer, "HTTP/1.1 200 OK\r\nX: ", 20);
 	CHECK(begin(answer) && peer_start());
-	CHECK(call(NULL) < 0 && err.code == ERR_UNAVAILABLE && strstr(err.msg, "too long"));
+	CHECK(call(NULL) < 0 && err.code == ERR_UNAVAILABLE && strstr(err.msg, "too large"));
 	finish();
 }
 
@@ -494,6 +555,8 @@ int main(void)
 	RUN(a_response_with_a_length_is_read);
 	RUN(a_request_has_its_key_and_body);
 	RUN(chunks_are_joined_however_they_arrive);
+	RUN(large_chunks_are_read_completely);
+	RUN(a_response_to_head_has_no_body);
 	RUN(a_response_without_a_body_is_null);
 	RUN(errors_have_their_class_and_message);
 	RUN(an_error_of_another_server_is_reported_as_such);

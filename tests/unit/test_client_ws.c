@@ -5,7 +5,7 @@
 #include <poll.h>
 
 #include "base/base64.h"
-#include "client/internal.h"
+#include "client/client.h"
 #include "client/sha1.h"
 #include "client_peer.h"
 #include "tap.h"
@@ -179,6 +179,22 @@ static void fragmented_messages_may_contain_pings(void)
 	finish();
 }
 
+/* They were received together, so the socket has nothing more to poll for. */
+static void messages_in_the_buffer_are_pending(void)
+{
+	CHECK(begin() && next() == 0);
+	CHECK(SAYS("\x82\x01"
+		   "a\x82\x00\x81\x01"
+		   "c"));
+	CHECK(next() == 0 && m.kind == CLIENT_WS_BYTES && m.len == 1 && client_ws_pending(w));
+	CHECK(client_ws_read(w, &m, &err) == 0 && m.kind == CLIENT_WS_BYTES && m.len == 0);
+	CHECK(client_ws_pending(w));
+	CHECK(client_ws_read(w, &m, &err) == 0 && m.kind == CLIENT_WS_TEXT && m.len == 1);
+	CHECK(client_ws_read(w, &m, &err) == 0 && m.kind == CLIENT_WS_NOTHING);
+	CHECK(!client_ws_pending(w));
+	finish();
+}
+
 static void long_messages_are_sent_and_received(void)
 {
 	static char big[200000], back[200000];
@@ -233,7 +249,7 @@ static void invalid_frames_are_refused(void)
 		{ "\x89\x7e\x01\x00", 4 }, /* a long one */
 		{ "\x81\x01\xff", 3 }, /* not UTF-8 */
 		{ "\x88\x01x", 3 }, /* half a code */
-		{ "\x82\x7f\x00\x00\x00\x01\x00\x00\x00\x00", 10 }, /* 4 GiB */
+		{ "\x82\x7f\x00\x00\x00\x01\x00\x00\x00\x00x", 11 }, /* 4 GiB */
 		{ "\x82\x7f\xff\xff\xff\xff\xff\xff\xff\xff", 10 },
 		{ "\x02\x01x\x82\x01x", 6 }, /* a message within another */
 	};
@@ -251,6 +267,7 @@ int main(void)
 	RUN(a_socket_is_opened_and_used);
 	RUN(a_wrong_handshake_is_refused);
 	RUN(fragmented_messages_may_contain_pings);
+	RUN(messages_in_the_buffer_are_pending);
 	RUN(long_messages_are_sent_and_received);
 	RUN(a_close_has_a_code_and_a_reason);
 	RUN(invalid_frames_are_refused);

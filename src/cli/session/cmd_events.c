@@ -184,13 +184,13 @@ static int follow_once(struct events *v, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
 	char path[API_PATH], last[64];
-	const char *headers[] = { last, NULL };
+	const char *headers[] = { "Last-Event-ID", last, NULL };
 	struct client_request rq = {
 		.method = "GET", .path = path, .accept = "text/event-stream", .headers = headers
 	};
 	struct client_event e = { 0 };
 
-	snprintf(last, sizeof(last), "Last-Event-ID: %" PRIu64, v->at);
+	snprintf(last, sizeof(last), "%" PRIu64, v->at);
 	if (make_path(v, path, err) < 0)
 		return -1;
 	if (client_open(v->a.client, &rq, &s, err) < 0)
