@@ -352,6 +352,7 @@ void exchange_continue(struct conn *c)
 	};
 	enum step step = STEP_ON;
 
+	c->armed = false;
 	for (int i = 0; i < TURNS_MAX && step == STEP_ON; i++)
 		step = steps[c->state](c);
 	if (step == STEP_ON)

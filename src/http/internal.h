@@ -72,6 +72,7 @@ struct conn {
 	enum conn_state state;
 	bool is_unix, trusted, evicted;
 	_Atomic bool waits; /* for a request, with no thread */
+	_Atomic bool armed; /* orders its threads as epoll does, for those who check that */
 	uint8_t bytes[ADDRESS_BYTES]; /* of an IPv6 address the network part */
 	_Atomic int64_t deadline_ms; /* shut down then; 0: never */
 	_Atomic bool open_end; /* the response ends only with the connection */

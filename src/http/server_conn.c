@@ -112,6 +112,7 @@ void server_conn_arm(struct conn *c)
 	};
 	struct http_server *s = c->server;
 
+	c->armed = true;
 	/* from here on another thread may have it */
 	(void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, c->io.fd, &ev);
 }

@@ -56,18 +56,19 @@ static void make_ready(struct stream_poller *p, struct stream *st)
 
 /* ---- steps, on a worker ---------------------------------------------------------------------- */
 
-/* -1: it has ended. */
+/* When the next step is due: -1: never, it has ended. */
 static int run_step(struct stream *st)
 {
 	struct http_request *rq = st->rq;
 	int ms = rq->broken ? -1 : st->ops->step(st->arg);
+	bool full = http_stream_is_full(rq);
 
 	if (ms < 0 || rq->upgraded)
 		return ms;
 	switch (response_flush(rq)) {
 	case 0:
 		rq->conn->deadline_ms = 0;
-		return ms;
+		return full ? 0 : ms; /* no event would tell that there is space again */
 	case 1:
 		if (!rq->conn->deadline_ms)
 			server_conn_set_deadline(rq->conn, rq->out.len - rq->out.at);
@@ -106,7 +107,7 @@ static void await_event(struct stream_poller *p, struct stream *st, int ms)
 	struct epoll_event ev = { .events = get_events(st->rq), .data.ptr = st };
 
 	st->due_ms = clock_mono_ms() + ms;
-	if (st->woken) {
+	if (st->woken || !ms) {
 		st->woken = false;
 		st->state = STREAM_QUEUED;
 		push(&p->ready, st);

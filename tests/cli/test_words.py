@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The words of the command line: other names for commands, units, and what --json prints."""
 import json
+import re
 
 import pytest
 
@@ -32,7 +33,8 @@ def test_old_names_work(lodged, client):
                      (("users", "show", "ada"), ("user", "inspect", "ada")), (("ls", "-u", "ada"), ("ls", "--user", "ada")),
                      (("snapshots", "old"), ("snapshot", "ls", "old")), (("snapshots",), ("snapshot",)),
                      (("templates", "show", "host"), ("template", "inspect", "host"))):
-        assert ok(lodged.lodge(*old)) == ok(lodged.lodge(*new)), old
+        # the same, but for ages, which go on
+        assert re.sub(r"\d+ ?m?s\b", "", ok(lodged.lodge(*old))).split() == re.sub(r"\d+ ?m?s\b", "", ok(lodged.lodge(*new))).split(), old
     assert "hibernated" in ok(lodged.lodge("hibernate", "old")) and client.session(sid)["state"] == "hibernated"
     assert "active" in ok(lodged.lodge("resume", "old"))
     assert "hibernated" in ok(lodged.lodge("stop", "old")) and "active" in ok(lodged.lodge("start", "old"))
