@@ -190,7 +190,7 @@ static int keep(struct output *o, const struct iovec *parts, int n)
 
 	for (int i = 0; i < n; i++)
 		left += parts[i].iov_len;
-	o->bytes = malloc(left);
+	o->bytes = malloc(left + 1);
 	if (!o->bytes)
 		return -1;
 	for (int i = 0; i < n; i++) {

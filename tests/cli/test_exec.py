@@ -106,7 +106,7 @@ def test_run_and_exec_report_the_same_fields(lodged, session, tmp_path):
     for words in (["-c", "echo out; exit 5"], ["--timeout", "200ms", "sleep", "60"], ["-w", "/tmp", "-c", "kill -9 $$"]):
         run = json.loads(lodged.lodge("run", "--json", "--home", str(tmp_path / "home"), *words)[1])
         execd = json.loads(lodged.lodge("exec", "--json", session, *words)[1])
-        assert run.keys() - execd.keys() == {"source", "ready_ms", "limits_not_enforced"} and execd.keys() - run.keys() == {"exec_id", "lost"}
+        assert run.keys() - execd.keys() == {"source", "ready_ms", "limits_not_enforced"} and execd.keys() - run.keys() == {"exec_id", "lost", "reason"}
         for name in ("exit_code", "signal", "stdout", "stderr", "encoding", "stdout_bytes", "stderr_bytes", "truncated",
                      "timed_out", "oom_killed", "limits"):
             assert run[name] == execd[name], name

@@ -471,8 +471,9 @@ def test_an_old_slot_is_replaced(daemon):
 def test_a_slot_that_died_is_replaced(daemon):
     d = Driver(daemon, daemon.program)
     assert d.ask("pool 2 2 2 1 0") == ["2"]
-    first = set(children(d.keeper_pid(), "lodge-init"))  # not the helpers that prepare parts
-    assert len(first) == 2
+    # not the helpers that prepare parts; a slot has this name once its program runs
+    assert wait_for(lambda: len(children(d.keeper_pid(), "lodge-init")) == 2)
+    first = set(children(d.keeper_pid(), "lodge-init"))
     for pid in first:
         os.kill(pid, 9)
     assert wait_for(lambda: len(set(children(d.keeper_pid(), "lodge-init")) - first) == 2, 120)

@@ -40,13 +40,15 @@ static bool read_all(struct ws *w, int peer)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	size_t piece = size ? (size_t)data[0] + 1 : 1, at = size ? 1 : 0;
+	struct conn_io io;
 	struct ws *w;
 	struct err err;
 	int fds[2];
 
 	must(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
 	/* the first piece arrived with the request */
-	must(ws_new(fds[0], data + at, size - at < piece ? size - at : piece, MAX, &w, &err) == 0);
+	must(conn_io_init(&io, fds[0], NULL) == 0);
+	must(ws_new(&io, data + at, size - at < piece ? size - at : piece, MAX, &w, &err) == 0);
 	at += size - at < piece ? size - at : piece;
 	while (read_all(w, fds[1]) && at < size) {
 		size_t n = size - at < piece ? size - at : piece;
@@ -56,5 +58,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	close(fds[1]);
 	ws_free(w);
+	conn_io_fini(&io);
 	return 0;
 }

@@ -133,7 +133,7 @@ def test_the_command_line_marks_them(plain):
     out, err = lodge(plain, "new", "cli")
     assert out.startswith("ses_") and err == "lodge: not enforced on this host: disk_bytes (see lodge inspect)\n"
     shown = lodge(plain, "show", "cli")[0]
-    assert "memory 512M, disk 1.0G (not enforced), 256 processes\n" in shown, shown
+    assert "memory 512M, disk 1.0G (not enforced), file 1.0G, 256 processes\n" in shown, shown
     assert "not enforced  disk_bytes: no btrfs volume: mkfs.btrfs (package btrfs-progs)" in shown, shown
     assert "NOT enforced  disk_bytes, inodes: no btrfs volume: " in lodge(plain, "status")[0]
     lines = [line.split() for line in lodge(plain, "top", "--once")[0].splitlines()]

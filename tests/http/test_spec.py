@@ -192,7 +192,7 @@ def test_every_error_code_is_listed():
     text = source("api")
     codes |= set(re.findall(r'api_error_begin\(&j, "(\w+)"', text))
     codes |= set(re.findall(r'reply_error\(c, \d+, "(\w+)"', text))
-    codes |= set(re.findall(r'http_error\([^;]*?"([A-Z_]+)"', source("http")))
+    codes |= set(re.findall(r'response_error\([^;]*?"([A-Z_]+)"', source("http")))
     assert codes == set(SPEC["components"]["schemas"]["ErrorCode"]["enum"])
 
 
