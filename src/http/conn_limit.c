@@ -124,21 +124,31 @@ static unsigned max_of(const struct conn *c)
 	return c->is_unix ? max : max - (reserve < UNIX_RESERVE ? reserve : UNIX_RESERVE);
 }
 
+/* Of an IPv6 address the first half: one client usually has all of the second. */
+static void get_network(const struct conn *c, uint8_t ret[ADDRESS_BYTES])
+{
+	memcpy(ret, &c->client, ADDRESS_BYTES);
+	if (!IN6_IS_ADDR_V4MAPPED(&c->client))
+		memset(ret + ADDRESS_BYTES / 2, 0, ADDRESS_BYTES / 2);
+}
+
 static bool fits_address(struct conn *c)
 {
+	uint8_t bytes[ADDRESS_BYTES];
 	struct http_server *s = c->server;
 	struct address *a;
 
 	if (c->is_unix)
 		return true;
-	a = get_address(s, c->bytes);
+	get_network(c, bytes);
+	a = get_address(s, bytes);
 	if (!a)
 		return false;
 	if (a->count >= s->opts.max_per_address) {
 		/* it is freed with its last connection */
 		if (!evict_of_address(a))
 			return false;
-		a = get_address(s, c->bytes);
+		a = get_address(s, bytes);
 		if (!a)
 			return false;
 	}

@@ -9,6 +9,7 @@
 #ifndef LODGE_HTTP_INTERNAL_H
 #define LODGE_HTTP_INTERNAL_H
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -73,7 +74,7 @@ struct conn {
 	bool is_unix, trusted, evicted;
 	_Atomic bool waits; /* for a request, with no thread */
 	_Atomic bool armed; /* orders its threads as epoll does, for those who check that */
-	uint8_t bytes[ADDRESS_BYTES]; /* of an IPv6 address the network part */
+	struct in6_addr client; /* IPv4 as ::ffff:a.b.c.d; unused for a unix socket */
 	_Atomic int64_t deadline_ms; /* shut down then; 0: never */
 	_Atomic bool open_end; /* the response ends only with the connection */
 	struct input *in;
@@ -109,6 +110,7 @@ struct stream {
 	enum stream_state state;
 	bool woken; /* while it ran */
 	uint32_t watched; /* events of an upgraded connection */
+	int source; /* another descriptor whose input calls a step; -1: none */
 	int64_t due_ms; /* of its next step at the latest */
 };
 

@@ -2,7 +2,6 @@
 #include "http/request_head.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -27,10 +26,10 @@ static void name_peer(const struct conn *c, char ret[PEER_MAX])
 {
 	if (c->is_unix)
 		snprintf(ret, PEER_MAX, "unix");
-	else if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)c->bytes))
-		inet_ntop(AF_INET, c->bytes + 12, ret, PEER_MAX);
+	else if (IN6_IS_ADDR_V4MAPPED(&c->client))
+		inet_ntop(AF_INET, &c->client.s6_addr[12], ret, PEER_MAX);
 	else
-		inet_ntop(AF_INET6, c->bytes, ret, PEER_MAX);
+		inet_ntop(AF_INET6, &c->client, ret, PEER_MAX);
 }
 
 struct http_request *http_request_new(struct conn *c)
@@ -42,7 +41,7 @@ struct http_request *http_request_new(struct conn *c)
 	rq->server = c->server;
 	rq->conn = c;
 	rq->method = rq->path = "";
-	rq->out.file = -1;
+	rq->out.file = rq->stream_state.source = -1;
 	rq->started_us = clock_mono_us();
 	name_peer(c, rq->peer);
 	return rq;

@@ -365,6 +365,11 @@ bool http_stream_is_full(const struct http_request *rq)
 	return rq->out.len - rq->out.at >= STREAM_FULL;
 }
 
+void http_stream_source(struct http_request *rq, int fd)
+{
+	rq->stream_state.source = fd;
+}
+
 void http_stream_watch(struct http_request *rq, short events)
 {
 	rq->stream_state.watched = (uint32_t)(unsigned short)events;

@@ -45,6 +45,9 @@ struct http_stream_ops {
 void http_stream_detach(struct http_request *rq, const struct http_stream_ops *ops, void *arg);
 void http_stream_wake(struct http_request *rq); /* from any thread */
 bool http_stream_is_full(const struct http_request *rq);
+/* Before http_stream_detach(): input of this descriptor calls a step too. It must stay open until
+ * `end`. */
+void http_stream_source(struct http_request *rq, int fd);
 /* For steps of an upgraded connection: the events (POLLIN, POLLOUT) that call the next one. */
 void http_stream_watch(struct http_request *rq, short events);
 

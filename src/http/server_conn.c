@@ -24,23 +24,21 @@ void server_conn_set_deadline(struct conn *c, uint64_t bytes)
 
 /* ---- accept ---------------------------------------------------------------------------------- */
 
-/* IPv4 as ::ffff:a.b.c.d; of IPv6 the first half, because one client usually has all of the second.
- */
 static void set_address(struct conn *c, const struct sockaddr *sa)
 {
+	static const uint8_t mapped[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 	union {
 		const struct sockaddr *any;
 		const struct sockaddr_in *v4;
 		const struct sockaddr_in6 *v6;
 	} a = { sa };
-	static const uint8_t mapped[] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
 	c->is_unix = sa->sa_family != AF_INET && sa->sa_family != AF_INET6;
 	if (sa->sa_family == AF_INET) {
-		memcpy(c->bytes, mapped, sizeof(mapped));
-		memcpy(c->bytes + sizeof(mapped), &a.v4->sin_addr, 4);
+		memcpy(&c->client, mapped, sizeof(mapped));
+		memcpy(&c->client.s6_addr[sizeof(mapped)], &a.v4->sin_addr, 4);
 	} else if (sa->sa_family == AF_INET6) {
-		memcpy(c->bytes, &a.v6->sin6_addr, sizeof(c->bytes));
+		c->client = a.v6->sin6_addr;
 	}
 }
 

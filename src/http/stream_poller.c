@@ -83,6 +83,8 @@ static void finish(struct stream_poller *p, struct stream *st)
 {
 	struct http_request *rq = st->rq;
 
+	if (st->source >= 0)
+		(void)epoll_ctl(p->epoll, EPOLL_CTL_DEL, st->source, NULL);
 	st->ops->end(st->arg);
 	if (!rq->upgraded && !rq->aborted && !rq->broken)
 		response_end_stream(rq);
@@ -101,6 +103,15 @@ static uint32_t get_events(const struct http_request *rq)
 	return events | (rq->out.at < rq->out.len ? EPOLLOUT : 0u);
 }
 
+/* A full stream reads no more. */
+static void arm_source(struct stream_poller *p, struct stream *st)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = st };
+
+	if (st->source >= 0 && !http_stream_is_full(st->rq))
+		(void)epoll_ctl(p->epoll, EPOLL_CTL_MOD, st->source, &ev);
+}
+
 /* With the mutex. */
 static void await_event(struct stream_poller *p, struct stream *st, int ms)
 {
@@ -116,6 +127,7 @@ static void await_event(struct stream_poller *p, struct stream *st, int ms)
 	}
 	st->state = STREAM_WAITING;
 	(void)epoll_ctl(p->epoll, EPOLL_CTL_MOD, st->rq->conn->io.fd, &ev);
+	arm_source(p, st);
 	if (st->due_ms < p->until_ms) {
 		p->until_ms = st->due_ms;
 		notify(p->wake);
@@ -293,6 +305,8 @@ void stream_poller_add(struct conn *c)
 		p->all->prev = st;
 	p->all = st;
 	(void)epoll_ctl(p->epoll, EPOLL_CTL_ADD, c->io.fd, &none);
+	if (st->source >= 0)
+		(void)epoll_ctl(p->epoll, EPOLL_CTL_ADD, st->source, &none);
 	st->state = STREAM_WAITING;
 	make_ready(p, st);
 }

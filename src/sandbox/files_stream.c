@@ -328,6 +328,11 @@ void files_watch_free(struct files_watch *w)
 	free(w);
 }
 
+int files_watch_fd(const struct files_watch *w)
+{
+	return w->r.fd;
+}
+
 int files_watch_next(struct files_watch *w, int timeout_ms, struct files_change *ret,
 		     struct err *err)
 {

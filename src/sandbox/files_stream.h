@@ -64,6 +64,7 @@ int files_watch_new(struct sandbox *sb, const char *user, const char *path, bool
 /* 1: *ret filled; 0: no change within timeout_ms (< 0: wait); -1: the watch ended. */
 int files_watch_next(struct files_watch *w, int timeout_ms, struct files_change *ret,
 		     struct err *err);
+int files_watch_fd(const struct files_watch *w); /* readable when there is a change */
 void files_watch_free(struct files_watch *w);
 DEFINE_AUTO(struct files_watch *, files_watch_free);
 

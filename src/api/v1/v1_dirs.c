@@ -3,6 +3,7 @@
 #include "api/v1/v1_dirs.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/core/pipe_stream.h"
@@ -197,37 +198,63 @@ static void send_end(struct api_call *c, const struct err *err)
 	(void)sse_send(c, 0, "end", &j);
 }
 
-static void stream_changes(struct api_call *c, const char *given, struct files_watch *w)
+struct watch {
+	struct api_call *c;
+	const char *given;
+	struct files_watch *files;
+	unsigned silent_ms;
+};
+
+static void watch_free(void *arg)
 {
-	struct files_change ch = { .kind = AGENT_CHANGE_READY, .is_dir = true, .path = "" };
-	unsigned silent_ms = 0;
+	struct watch *w = arg;
+
+	files_watch_free(w->files);
+	free(w);
+}
+
+static int step_watch(void *arg)
+{
+	struct watch *w = arg;
+	struct files_change ch;
 	struct err err;
 	int n = 1;
 
-	for (;;) {
+	while (n > 0 && !http_stream_is_full(w->c->rq)) {
+		n = files_watch_next(w->files, 0, &ch, &err);
 		if (n > 0)
-			silent_ms = 0;
-		if (n > 0 && !files_is_unfinished(ch.path) && send_change(c, given, &ch) < 0)
-			return;
-		n = files_watch_next(w, SSE_LOOK_MS, &ch, &err);
-		if (n < 0 || !sse_is_open(c, &silent_ms))
-			break;
+			w->silent_ms = 0;
+		if (n > 0 && !files_is_unfinished(ch.path) && send_change(w->c, w->given, &ch) < 0)
+			return -1;
 	}
 	if (n < 0)
-		send_end(c, &err);
+		send_end(w->c, &err);
+	return n >= 0 && sse_is_open(w->c, &w->silent_ms) ? SSE_LOOK_MS : -1;
 }
 
 /* The first event is "ready": no later change is missed. The session counts as busy while it is
  * watched. */
 int v1_watch_files(struct api_call *c, struct err *err)
 {
-	auto_call(files_watch_free) struct files_watch *w = NULL;
+	static const struct files_change ready = { .kind = AGENT_CHANGE_READY,
+						   .is_dir = true,
+						   .path = "" };
 	struct v1_open_path a;
+	struct watch *w;
 
-	if (v1_open_path(c, get_path(c), &a, err) < 0 ||
-	    files_watch_new(a.sb, a.user, a.path, api_query_flag(c, "recursive"), &w, err) < 0)
+	if (v1_open_path(c, get_path(c), &a, err) < 0)
 		return -1;
-	if (sse_begin(c) == 0)
-		stream_changes(c, a.given, w);
+	w = arena_keep(c->arena, calloc(1, sizeof(*w)), watch_free);
+	if (!w)
+		return err_sys(err, ENOMEM, "watch");
+	if (files_watch_new(a.sb, a.user, a.path, api_query_flag(c, "recursive"), &w->files, err) <
+	    0)
+		return -1;
+	w->c = c;
+	w->given = a.given;
+	if (sse_begin(c) < 0 || send_change(c, a.given, &ready) < 0)
+		return 0;
+	http_stream_source(c->rq, files_watch_fd(w->files));
+	api_call_detach(c, step_watch, w);
 	return 0;
 }
