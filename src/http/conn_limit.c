@@ -92,7 +92,7 @@ static void evict(struct conn *c)
 
 static bool may_go(const struct conn *c)
 {
-	return c->waits && !c->evicted;
+	return c->armed && !c->evicted;
 }
 
 static bool evict_oldest(struct http_server *s)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many connections there may be. Only those whose client has not yet sent a valid key count for
- * the bound of an address, and only they make place for new ones: the oldest that waits for a
- * request is closed. So whoever has a key gets in, however many idle connections there are. */
+ * the bound of an address, and only they make place for new ones: the oldest whose request no
+ * thread handles is closed. So a client with a key gets in, however many idle connections there
+ * are. */
 #ifndef LODGE_HTTP_CONN_LIMIT_H
 #define LODGE_HTTP_CONN_LIMIT_H
 

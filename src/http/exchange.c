@@ -17,7 +17,7 @@
 
 enum {
 	TURNS_MAX = 64, /* steps before others get a turn */
-	DISCARD_PIECE = 64 << 10,
+	DISCARD_PIECE = 16 << 10,
 	CLOSE_MS = 10000, /* for a client to notice the response and to stop sending */
 	CLOSE_BYTES = 256 << 20,
 };
@@ -192,7 +192,6 @@ static enum step run_request(struct conn *c, struct http1_error *bad)
 	if (!rq)
 		return STEP_END;
 	count_request(c->server, true);
-	c->waits = false;
 	c->deadline_ms = 0; /* a handler has its own */
 	if (bad) {
 		http_request_choose_id(rq);
@@ -250,7 +249,6 @@ static void await_head(struct conn *c)
 	free_request(c);
 	rewind_input(c);
 	c->state = CONN_HEAD;
-	c->waits = true;
 	if (c->in)
 		server_conn_set_deadline(c, 0);
 	else
@@ -306,7 +304,7 @@ static enum step continue_sending(struct conn *c)
 
 static enum step continue_discarding(struct conn *c)
 {
-	static _Thread_local char piece[DISCARD_PIECE];
+	char piece[DISCARD_PIECE];
 	ssize_t n;
 
 	while ((n = request_body_take(c->rq, piece, sizeof(piece))) > 0) {
@@ -322,7 +320,7 @@ static enum step continue_discarding(struct conn *c)
 
 static enum step continue_closing(struct conn *c)
 {
-	char piece[4096];
+	char piece[DISCARD_PIECE];
 	ssize_t n;
 
 	while ((n = conn_io_recv(&c->io, piece, sizeof(piece))) > 0) {

@@ -72,8 +72,7 @@ struct conn {
 	struct conn_io io;
 	enum conn_state state;
 	bool is_unix, trusted, evicted;
-	_Atomic bool waits; /* for a request, with no thread */
-	_Atomic bool armed; /* orders its threads as epoll does, for those who check that */
+	_Atomic bool armed; /* no thread has it */
 	struct in6_addr client; /* IPv4 as ::ffff:a.b.c.d; unused for a unix socket */
 	_Atomic int64_t deadline_ms; /* shut down then; 0: never */
 	_Atomic bool open_end; /* the response ends only with the connection */

@@ -66,7 +66,7 @@ static void conn_new(struct listener *l, int fd, const struct sockaddr *sa)
 	}
 	c->server = s;
 	set_address(c, sa);
-	c->waits = true;
+	c->armed = true;
 	c->deadline_ms = clock_mono_ms() + (int64_t)s->opts.idle_s * 1000;
 	if (!l->path)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));

@@ -32,10 +32,8 @@ struct flow {
 	size_t part[2]; /* bytes of an incomplete character, kept for the next read */
 	bool gap; /* output was discarded before it was sent */
 	int64_t last_us; /* time of the last event */
+	char *piece; /* of the step that runs */
 };
-
-/* Of the step that runs. */
-static _Thread_local char piece[PIECE];
 
 enum v1_stream v1_stream_is_requested(const struct api_call *c)
 {
@@ -114,7 +112,7 @@ static int read_piece(struct flow *f, enum guest_exec_stream s, size_t *ret)
 	uint64_t start, end;
 	struct err err;
 
-	while (exec_read(f->x, s, f->at[s], piece, sizeof(piece), 0, ret, &err) < 0) {
+	while (exec_read(f->x, s, f->at[s], f->piece, PIECE, 0, ret, &err) < 0) {
 		if (err.code != ERR_LIMIT || err.sys != ERANGE)
 			return -1;
 		exec_output_range(f->x, s, &start, &end);
@@ -137,7 +135,7 @@ static int send_piece(struct flow *f, enum guest_exec_stream s, bool ended)
 
 	if (read_piece(f, s, &all) < 0)
 		return -1;
-	n = f->request.base64 ? all : v1_whole(piece, all);
+	n = f->request.base64 ? all : v1_whole(f->piece, all);
 	if (!n && ended)
 		n = all;
 	f->part[s] = all - n;
@@ -145,7 +143,7 @@ static int send_piece(struct flow *f, enum guest_exec_stream s, bool ended)
 		return 0;
 	frame_begin(f, &j, names[s]);
 	json_out_u64(&j, "offset", f->at[s]);
-	v1_put_output(&j, "data", piece, n, f->request.base64);
+	v1_put_output(&j, "data", f->piece, n, f->request.base64);
 	if (frame_send(f, &j, names[s]) < 0)
 		return -1;
 	f->at[s] += n;
@@ -176,17 +174,30 @@ static int send_started(struct flow *f)
 	return frame_send(f, &j, "started");
 }
 
+/* As send_output(), as often as there is something to send. */
+static int send_all_output(struct flow *f, bool *ret_ended)
+{
+	auto_free char *piece = malloc(PIECE);
+	int n = 1;
+
+	if (!piece)
+		return -1;
+	f->piece = piece;
+	while (n > 0 && !http_stream_is_full(f->c->rq)) {
+		*ret_ended = exec_has_ended(f->x); /* before reading, so nothing is missed */
+		n = send_output(f, *ret_ended);
+	}
+	f->piece = NULL;
+	return n;
+}
+
 /* Sends what there is. -1: the stream has ended. */
 static int step(void *arg)
 {
 	struct flow *f = arg;
 	bool ended = false;
-	int n = 1;
+	int n = send_all_output(f, &ended);
 
-	while (n > 0 && !http_stream_is_full(f->c->rq)) {
-		ended = exec_has_ended(f->x); /* check before reading, so nothing is missed */
-		n = send_output(f, ended);
-	}
 	if (n < 0 || http_is_gone(f->c->rq) || !api_call_key_holds(f->c))
 		return -1;
 	if (n == 0 && ended) {
