@@ -166,9 +166,13 @@ static bool is_right(const struct answer *a, long lines)
 {
 	if (a->len != (size_t)lines * LINE)
 		return false;
-	for (long i = 0; i < lines; i++)
-		if (atol(a->body + i * LINE) != i)
+	for (long i = 0; i < lines; i++) {
+		char line[LINE + 1];
+
+		snprintf(line, sizeof(line), "%060ld\n", i);
+		if (memcmp(a->body + i * LINE, line, LINE) != 0)
 			return false;
+	}
 	return true;
 }
 
