@@ -137,6 +137,7 @@ static void admission_free(void *arg)
 {
 	struct admission *s = arg;
 
+	tenant_load_release_all(&s->call.share);
 	auth_leave(&s->pass);
 	arena_fini(&s->arena);
 	free(s);
@@ -189,6 +190,11 @@ static int pick_key(struct admission *s, struct err *err)
 static bool is_open(const struct admission *s)
 {
 	return s->match.route && s->match.route->scope == API_ANYONE;
+}
+
+static bool is_urgent(const struct admission *s)
+{
+	return s->match.route && s->match.route->flags & API_URGENT;
 }
 
 static bool is_key_optional(const struct admission *s)
@@ -249,6 +255,8 @@ int api_admit(void *arg, struct http_request *rq)
 	int status;
 
 	if (s && admit(s, &err) == 0) {
+		if (is_urgent(s))
+			http_set_urgent(rq);
 		http_put_context(rq, s, admission_free);
 		return 0;
 	}
@@ -261,12 +269,20 @@ int api_admit(void *arg, struct http_request *rq)
 	return status;
 }
 
+static int check_key(struct admission *s, struct err *err)
+{
+	struct auth *a = s->call.api->auth;
+	const char *peer = http_peer(s->call.rq);
+
+	return is_urgent(s) ? auth_identify(a, s->key, peer, &s->pass, err)
+			    : auth_enter(a, s->key, peer, &s->pass, err);
+}
+
 static void authenticate_optional(struct admission *s)
 {
 	struct err ignored;
 
-	if (s->key &&
-	    auth_enter(s->call.api->auth, s->key, http_peer(s->call.rq), &s->pass, &ignored) == 0)
+	if (s->key && check_key(s, &ignored) == 0)
 		s->call.scope = s->pass.scope;
 }
 
@@ -283,7 +299,7 @@ static int authenticate(struct admission *s, struct err *err)
 		c->caller = (struct caller){ .tenant = "default", .actor = "anonymous" };
 		return 0;
 	}
-	if (auth_enter(c->api->auth, s->key, http_peer(c->rq), &s->pass, err) < 0)
+	if (check_key(s, err) < 0)
 		return -1;
 	http_trust(c->rq);
 	c->scope = s->pass.scope;
@@ -336,8 +352,9 @@ static int serve(struct admission *s, struct err *err)
 		origin_put_options(c->api, c->rq, s->match.allow);
 		return 0;
 	}
-	if (authenticate(s, err) < 0)
+	if (authenticate(s, err) < 0 || (!is_urgent(s) && api_take(c, TENANT_REQUESTS, 1, err) < 0))
 		return -1;
+	(void)tenant_load_set_caller(c->caller.tenant);
 	if (!route) {
 		*err = s->no_route;
 		if (*s->match.allow)
@@ -364,6 +381,7 @@ void api_handle(void *arg, struct http_request *rq)
 	(void)arg;
 	if (serve(s, &err) < 0)
 		(void)api_error(&s->call, &err);
+	(void)tenant_load_set_caller(NULL);
 	if (!s->call.detached)
 		admission_free(s);
 }

@@ -8,9 +8,9 @@
 /* clang-format off */
 #define SERVICE_ROUTES(ROUTE) \
 	ROUTE(GET, "/", service_get_index, ANYONE, 0) \
-	ROUTE(GET, "/health", service_get_health, ANYONE, API_KEY_OPTIONAL) \
-	ROUTE(GET, "/ready", service_get_ready, ANYONE, 0) \
-	ROUTE(GET, "/metrics", service_get_metrics, ANYONE, API_KEY_CHECKED) \
+	ROUTE(GET, "/health", service_get_health, ANYONE, API_KEY_OPTIONAL | API_URGENT) \
+	ROUTE(GET, "/ready", service_get_ready, ANYONE, API_URGENT) \
+	ROUTE(GET, "/metrics", service_get_metrics, ANYONE, API_KEY_CHECKED | API_URGENT) \
 	ROUTE(GET, "/openapi.json", service_get_openapi, ANYONE, 0) \
 	ROUTE(GET, "/docs", service_get_docs, ANYONE, 0)
 /* clang-format on */

@@ -43,7 +43,10 @@ struct engine_opts {
 	void *clock_arg;
 	/* sandboxes (one for each 64 MiB of memory, see capacity_default()); ENGINE_UNLIMITED */
 	unsigned max_active;
-	unsigned queue_max; /* callers that may wait for capacity (64) */
+	unsigned queue_max; /* callers that may wait for capacity (64); of one tenant half */
+	/* of one tenant, see tenant_load.h (unlimited) */
+	unsigned tenant_requests, tenant_streams;
+	uint64_t tenant_body_bytes;
 	int64_t keeper_wait_ms; /* how long a call waits for a keeper that fails (10 s) */
 	int64_t keeper_timeout_ms; /* how long the keeper may take for one answer (30 s) */
 	int64_t idle_ms, idle_max_ms; /* idle timeout (30 min), and its maximum (1 day) */

@@ -16,6 +16,7 @@
  *   engine.workers.mutex  the workers' queue, and execs that are not recorded yet
  *   engine.progress.mutex the progress of a start
  *   gate.mutex            inside base/gate
+ *   engine.load.mutex     what each tenant has taken
  *
  * While holding one session's lock, take another only with session_trylock(), or say in the code
  * why it cannot deadlock. */
@@ -33,6 +34,7 @@
 #include "engine/scratch.h"
 #include "engine/start_progress.h"
 #include "engine/store_lock.h"
+#include "engine/tenant_load.h"
 #include "engine/tenant_metrics.h"
 #include "engine/worker_pool.h"
 #include "sandbox/home_dir.h"
@@ -114,6 +116,7 @@ struct engine {
 	struct session *sessions[SESSION_BUCKETS];
 	pthread_mutex_t store_mutex;
 	struct store *store;
+	_Atomic int64_t store_locked_at; /* clock_mono_ms(); 0: not locked, or at this moment */
 	int64_t epoch_ms; /* the wall clock when CLOCK_BOOTTIME was boot_ms */
 	int64_t boot_ms;
 	char boot_id[STORE_ID]; /* of the running kernel; "" if it cannot be read */
@@ -133,6 +136,7 @@ struct engine {
 	struct startup startup;
 	struct engine_metrics metrics;
 	struct tenant_metrics tenants;
+	struct tenant_load load; /* has its own mutex */
 	struct environment_requests environments;
 	struct layers_state layers;
 	struct disk_space disk;

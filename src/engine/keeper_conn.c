@@ -275,7 +275,9 @@ int keeper_conn_check_answers(struct engine *e, struct err *err)
 bool keeper_conn_may_retry(struct engine *e, struct keeper_retry *r, bool repeat,
 			   const struct err *err)
 {
+	auto_fini(tenant_load_release_all) struct tenant_share share = { 0 };
 	int64_t now = clock_mono_ms();
+	struct err ignored; /* the keeper's is reported */
 	bool waits;
 
 	if (err->code != ERR_UNAVAILABLE || err->sys != KEEPER_FAILED)
@@ -284,7 +286,8 @@ bool keeper_conn_may_retry(struct engine *e, struct keeper_retry *r, bool repeat
 		set_error(e, err);
 	if (!r->until)
 		r->until = now + e->opts.keeper_wait_ms;
-	if (patience != KEEPER_PATIENT || (r->sent && !repeat) || now >= r->until)
+	if (patience != KEEPER_PATIENT || (r->sent && !repeat) || now >= r->until ||
+	    tenant_load_queue(e, TENANT_QUEUE_KEEPER, &share, &ignored) < 0)
 		return false;
 	waits = atomic_fetch_add(&e->keeper.nwaiting, 1) < e->opts.queue_max;
 	if (waits)

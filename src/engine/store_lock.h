@@ -3,6 +3,8 @@
 #ifndef LODGE_ENGINE_STORE_LOCK_H
 #define LODGE_ENGINE_STORE_LOCK_H
 
+#include <stdbool.h>
+
 #include "store/store.h"
 
 struct engine;
@@ -26,5 +28,9 @@ void store_unlock_relaxed(struct engine *e, bool relaxed);
 		store_unlock_relaxed(e, relaxed);                                                  \
 		r_;                                                                                \
 	})
+
+/* Whether the store works: a call that is under way, of another thread, has not taken too long, and
+ * without one an event can be read. Does not wait for others. */
+bool store_responds(struct engine *e);
 
 #endif

@@ -164,11 +164,13 @@ static void run_handler(struct http_request *rq)
 {
 	struct http_server *s = rq->server;
 
-	if (atomic_fetch_add(&s->busy, 1) >= s->opts.max_requests)
+	unsigned place = !rq->urgent; /* there are threads beyond max_requests for the others */
+
+	if (atomic_fetch_add(&s->busy, place) >= s->opts.max_requests && place)
 		refuse_overload(rq);
 	else
 		s->opts.handler(s->opts.arg, rq);
-	atomic_fetch_sub(&s->busy, 1);
+	atomic_fetch_sub(&s->busy, place);
 	if (rq->stream_state.ops && rq->answered)
 		return;
 	if (!rq->answered && rq->malformed)

@@ -143,6 +143,7 @@ struct http_request {
 	bool is_head;
 	bool old; /* HTTP/1.0: the end of the connection ends a stream */
 	bool close; /* the connection ends after the response */
+	bool urgent; /* see http_set_urgent() */
 
 	void *context; /* handed from admit() to the handler */
 	void (*release_context)(void *context);

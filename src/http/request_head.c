@@ -195,6 +195,11 @@ void http_trust(struct http_request *rq)
 	conn_limit_trust(rq->conn);
 }
 
+void http_set_urgent(struct http_request *rq)
+{
+	rq->urgent = true;
+}
+
 void http_put_context(struct http_request *rq, void *context, void (*release)(void *context))
 {
 	rq->context = context;

@@ -27,6 +27,9 @@ const char *http_id(const struct http_request *rq);
 const char *http_peer(const struct http_request *rq); /* the client's address, or "unix" */
 /* The client has sent a valid key: its connection is never closed to make place for others. */
 void http_trust(struct http_request *rq);
+/* For admit(): its handler returns at once, so it neither counts for max_requests nor is refused
+ * there. */
+void http_set_urgent(struct http_request *rq);
 
 /* Hands state from admit() to the handler, which takes it over. If the handler never runs, release
  * is called instead. */

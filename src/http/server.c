@@ -20,9 +20,9 @@ enum { TARGET_SPARE = 256 }; /* bytes of a head that are not for its target */
 
 static void set_defaults(struct http_opts *o)
 {
-	o->max_connections = o->max_connections ? o->max_connections : 12000;
+	o->max_connections = o->max_connections ? o->max_connections : HTTP_CONNECTIONS;
 	o->max_per_address = o->max_per_address ? o->max_per_address : 1024;
-	o->max_requests = o->max_requests ? o->max_requests : 1024;
+	o->max_requests = o->max_requests ? o->max_requests : HTTP_REQUESTS;
 	o->max_head = o->max_head ? o->max_head : 15 << 10;
 	o->idle_s = o->idle_s ? o->idle_s : 60;
 	o->slow_s = o->slow_s ? o->slow_s : 30;

@@ -13,6 +13,8 @@ struct http_server;
 
 typedef void http_handler_fn(void *arg, struct http_request *rq);
 
+enum { HTTP_CONNECTIONS = 12000, HTTP_REQUESTS = 1024 }; /* defaults */
+
 /* 0 selects the default, which is in parentheses. */
 struct http_opts {
 	http_handler_fn *handler; /* may block */
@@ -24,9 +26,9 @@ struct http_opts {
 	 * disconnected before the response. May be NULL. */
 	void (*log)(void *arg, const struct http_request *rq, unsigned status, uint64_t bytes,
 		    uint64_t us);
-	unsigned max_connections; /* (12000) */
+	unsigned max_connections; /* (HTTP_CONNECTIONS) */
 	unsigned max_per_address; /* whose clients have not sent a valid key (1024) */
-	unsigned max_requests; /* in flight (1024) */
+	unsigned max_requests; /* in flight (HTTP_REQUESTS) */
 	size_t max_head; /* bytes of request line and headers (15 kB) */
 	unsigned idle_s; /* seconds a connection may be idle (60) */
 	unsigned slow_s; /* seconds without progress (30) */

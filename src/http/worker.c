@@ -13,7 +13,8 @@
 enum {
 	LINGER_MS = 5000, /* an idle thread ends after this time */
 	SPARE = 2, /* except for the last ones */
-	EXTRA = 8, /* threads for what needs no handler: refusals, the rest of responses */
+	/* threads for what has no place: refusals, the rest of responses, urgent requests */
+	EXTRA = 8,
 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { STACK_SIZE = 2 << 20 };

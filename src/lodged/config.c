@@ -179,6 +179,19 @@ static int set_count(const char *name, const char *value, uint64_t *to, struct e
 	return units_parse_count(name, value, 0, 1000000000, to, err);
 }
 
+/* At least the largest body of one request. */
+static int set_body(const char *name, const char *value, uint64_t *to, struct err *err)
+{
+	uint64_t n;
+
+	if (units_parse_bytes(name, value, &n, err) < 0)
+		return -1;
+	if (n && n < API_LARGE_BODY_MAX)
+		return err_set(err, ERR_INVALID, "%s: must be at least 64M", name);
+	*to = n;
+	return 0;
+}
+
 static int set_auto(const char *name, const char *value, uint64_t *to, struct err *err)
 {
 	if (strcmp(value, "auto") != 0)
@@ -298,6 +311,9 @@ static const struct setting {
 	SETTING(rate, number, set_count),
 	SETTING(burst, number, set_count),
 	SETTING(concurrent, number, set_count),
+	SETTING(tenant_concurrent, number, set_count),
+	SETTING(tenant_streams, number, set_count),
+	SETTING(tenant_body, number, set_body),
 	SETTING(insecure_no_auth, number, set_switch),
 	SETTING(pool_min, number, set_auto),
 	SETTING(disk_reserve, number, set_reserve),

@@ -33,6 +33,7 @@ struct config {
 	uint64_t max_connections, max_per_address, max_requests, max_head;
 	uint64_t connection_idle, connection_slow; /* milliseconds */
 	uint64_t rate, burst, concurrent;
+	uint64_t tenant_concurrent, tenant_streams, tenant_body; /* body: bytes */
 	uint64_t insecure_no_auth, require_limits;
 	uint64_t pool_min;
 	uint64_t disk_reserve; /* bytes; 0: depends on the disk */

@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include "base/host_memory.h"
+#include "http/server.h"
 #include "lodged/server_tls.h"
 #include "service/engine_opts.h"
 #include "session/capacity.h"
 #include "thread/thread.h"
+
+#define TENANT_BODY (256ull << 20)
 
 enum {
 	POOL_MIN = 3,
@@ -33,6 +36,19 @@ void config_threads(const struct config *c, struct thread_config *ret)
 				       .policy = c->threads_policy,
 				       .pool_min = (unsigned)c->pool_min,
 				       .pool = (unsigned)c->pool };
+}
+
+/* What one tenant may have of the service, unless it is set. */
+static void set_tenant(const struct config *c, struct engine_opts *o)
+{
+	uint64_t requests = c->max_requests ? c->max_requests : HTTP_REQUESTS;
+	uint64_t connections = c->max_connections ? c->max_connections : HTTP_CONNECTIONS;
+
+	o->tenant_requests =
+		(unsigned)(c->tenant_concurrent ? c->tenant_concurrent : (requests * 3 + 3) / 4);
+	o->tenant_streams =
+		(unsigned)(c->tenant_streams ? c->tenant_streams : (connections + 1) / 2);
+	o->tenant_body_bytes = c->tenant_body ? c->tenant_body : TENANT_BODY;
 }
 
 void config_engine(const struct config *c, struct engine_opts *ret)
@@ -61,6 +77,7 @@ void config_engine(const struct config *c, struct engine_opts *ret)
 		.execs_ms = (int64_t)c->keep_execs,
 		.events_ms = (int64_t)c->keep_events,
 	};
+	set_tenant(c, ret);
 }
 
 /* ---- values for this machine ----------------------------------------------------------------- */

@@ -31,7 +31,7 @@
 #include "service/engine_open.h"
 #include "service/startup.h"
 
-enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256, SLICE_MS = 100, CONNECTIONS = 12000, EXIT_S = 15 };
+enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256, SLICE_MS = 100, EXIT_S = 15 };
 
 static const char default_address[] = "127.0.0.1:7070";
 
@@ -163,7 +163,7 @@ static void raise_file_limit(void)
 /* Leaves half of the descriptors for the work of the connections. */
 static unsigned get_max_connections(uint64_t configured)
 {
-	uint64_t max = configured ? configured : CONNECTIONS;
+	uint64_t max = configured ? configured : HTTP_CONNECTIONS;
 	struct rlimit l;
 
 	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && max > l.rlim_cur / 2)

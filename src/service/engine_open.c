@@ -62,6 +62,7 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 	pthread_mutex_init(&e->progress.mutex, NULL);
 	gate_init(&e->name_locks, &(struct gate_limits){ .per_key = 1 });
 	gate_init(&e->memory_gate, &(struct gate_limits){ .total = MEMORY_GATE_MAX });
+	tenant_load_init(&e->load, opts);
 	init_cond(&e->capacity.changed);
 	init_cond(&e->keeper.released);
 	init_cond(&e->timers.wake);
@@ -160,6 +161,7 @@ void engine_close(struct engine *e)
 	store_close(e->store);
 	if (e->output_dir >= 0)
 		close(e->output_dir);
+	tenant_load_fini(&e->load);
 	gate_fini(&e->memory_gate);
 	gate_fini(&e->name_locks);
 	free(e);

@@ -22,10 +22,8 @@ int engine_last_event(struct engine *e, int64_t *ret, struct err *err)
 void engine_health(struct engine *e, struct engine_health *ret)
 {
 	struct engine_health h = { 0 };
-	struct err ignored;
-	int64_t last;
 
-	h.store = engine_last_event(e, &last, &ignored) == 0;
+	h.store = store_responds(e);
 	h.keeper = keeper_conn_is_healthy(e, h.keeper_error, sizeof(h.keeper_error));
 	disk_space_get(e, &h.disk);
 	*ret = h;

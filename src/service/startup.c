@@ -362,9 +362,13 @@ static void request_try(struct engine *e)
 
 int engine_wait_ready(struct engine *e, int64_t wait_ms, struct err *err)
 {
+	auto_fini(tenant_load_release_all) struct tenant_share share = { 0 };
 	struct timespec ts = clock_deadline(CLOCK_MONOTONIC, wait_ms);
 	bool ready, failed, full;
 	unsigned tries;
+
+	if (tenant_load_queue(e, TENANT_QUEUE_START, &share, err) < 0)
+		return engine_is_ready(e) ? 0 : -1;
 
 	pthread_mutex_lock(&e->mutex);
 	tries = e->startup.tries;

@@ -216,29 +216,41 @@ static int refuse_full(struct engine *e, unsigned at, unsigned of, struct err *e
 	return -1;
 }
 
+/* With engine.mutex. 0, the position in which it gave up, or -1: its tenant has no place. */
+static int queue_up(struct engine *e, struct capacity_waiter *w, unsigned *ret_of, struct err *err)
+{
+	auto_fini(tenant_load_release_all) struct tenant_share share = { 0 };
+	unsigned at;
+
+	if (!e->capacity.queue && e->capacity.active < e->opts.max_active)
+		return 0;
+	*ret_of = e->capacity.nwaiting + 1;
+	if (e->capacity.nwaiting >= e->opts.queue_max)
+		return (int)*ret_of;
+	if (tenant_load_queue(e, TENANT_QUEUE_CAPACITY, &share, err) < 0)
+		return -1;
+	join_queue(e, w);
+	at = wait_in_queue(e, w);
+	*ret_of = e->capacity.nwaiting;
+	leave_queue(e, w);
+	return (int)at;
+}
+
 int capacity_acquire(struct engine *e, int64_t wait_ms, struct err *err)
 {
 	struct capacity_waiter w = { 0 };
-	unsigned at = 0, of = 0;
+	unsigned of = 0;
+	int at;
 
 	if (wait_ms < 0 || wait_ms > WAIT_MAX_MS)
 		wait_ms = wait_ms < 0 ? 0 : WAIT_MAX_MS;
 	w.until = clock_mono_ms() + wait_ms;
 	pthread_mutex_lock(&e->mutex);
-	if ((e->capacity.queue || e->capacity.active >= e->opts.max_active)) {
-		if (e->capacity.nwaiting < e->opts.queue_max) {
-			join_queue(e, &w);
-			at = wait_in_queue(e, &w);
-			of = e->capacity.nwaiting;
-			leave_queue(e, &w);
-		} else {
-			at = of = e->capacity.nwaiting + 1;
-		}
-	}
+	at = queue_up(e, &w, &of, err);
 	if (!at)
 		e->capacity.active++;
 	pthread_mutex_unlock(&e->mutex);
-	return at ? refuse_full(e, at, of, err) : 0;
+	return at > 0 ? refuse_full(e, (unsigned)at, of, err) : at;
 }
 
 void capacity_force_acquire(struct engine *e)

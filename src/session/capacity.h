@@ -8,7 +8,8 @@
 struct session;
 
 /* One more sandbox: hibernates the session that is idle longest, queues up to wait_ms, or refuses
- * with ERR_UNAVAILABLE, sys EAGAIN. capacity_release() when it ended or could not be started. */
+ * with ERR_UNAVAILABLE, sys EAGAIN; or with ERR_LIMIT, sys EUSERS, if the tenant of this thread has
+ * no place in the queue. capacity_release() when it ended or could not be started. */
 int capacity_acquire(struct engine *e, int64_t wait_ms, struct err *err);
 void capacity_force_acquire(struct engine *e); /* for an adopted sandbox, which runs already */
 void capacity_release(struct engine *e);

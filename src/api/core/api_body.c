@@ -90,6 +90,16 @@ static bool is_large(const struct api_call *c, size_t max)
 	       http_body_length(c->rq) <= (int64_t)max;
 }
 
+/* Of a body of unknown length, the most it may have. */
+static int take_memory(struct api_call *c, size_t max, struct err *err)
+{
+	int64_t len = http_body_length(c->rq);
+
+	if (len > (int64_t)max)
+		return 0; /* it is refused for its own size */
+	return api_take(c, TENANT_BODIES, len < 0 ? max : (uint64_t)len, err);
+}
+
 static int read_body(struct api_call *c, const char **ret, size_t *ret_len, struct err *err)
 {
 	const char *type = http_header(c->rq, "Content-Type");
@@ -106,7 +116,7 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 				"Content-Type: must be application/json");
 	if (c->route->flags & API_LARGE_BODY)
 		max = API_LARGE_BODY_MAX;
-	if (is_large(c, max) && body_gate_enter(c, err) < 0)
+	if (take_memory(c, max, err) < 0 || (is_large(c, max) && body_gate_enter(c, err) < 0))
 		return -1;
 	if (http_body(c->rq, max, ret, ret_len, err) == 0)
 		return 0;

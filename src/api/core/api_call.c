@@ -26,6 +26,13 @@ bool api_call_key_holds(struct api_call *c)
 	return auth_holds(c->pass);
 }
 
+int api_take(struct api_call *c, enum tenant_resource what, uint64_t amount, struct err *err)
+{
+	return c->caller.tenant
+		       ? tenant_load_take(c->engine, c->caller.tenant, what, amount, &c->share, err)
+		       : 0;
+}
+
 /* ---- streams --------------------------------------------------------------------------------- */
 
 struct detached {
@@ -59,6 +66,11 @@ void api_call_detach(struct api_call *c, int (*step)(void *arg), void *arg)
 	}
 	*d = (struct detached){ c, step, arg };
 	c->detached = true;
+	/* from here on it is a stream, and no request in flight */
+	tenant_load_release(&c->share, TENANT_REQUESTS);
+	tenant_load_release(&c->share, TENANT_BODIES);
+	if (c->pass)
+		auth_leave(c->pass);
 	http_stream_detach(c->rq, &ops, d);
 }
 

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "http/http_request.h"
 #include "engine/engine.h"
+#include "engine/tenant_load.h"
 #include "admit/policy.h"
 #include "thread/thread.h"
 
@@ -34,6 +35,7 @@ struct api_call {
 	struct gate_ticket body_place; /* from body_gate_enter() */
 	void (*release)(struct api_call *c); /* frees it; for api_call_detach() */
 	bool detached;
+	struct tenant_share share; /* what the request has of its tenant's part of the service */
 	struct policy_refusal refusal; /* why a policy refused a command; set through exec_opts */
 };
 
@@ -57,6 +59,9 @@ struct api_opts {
 bool api_is_draining(const struct api *a);
 /* Whether the key is still valid. For long calls; checks at most once a second. */
 bool api_call_key_holds(struct api_call *c);
+/* Takes something of the tenant's part of the service until the end of the request: ERR_LIMIT with
+ * sys EUSERS. Call it before anything is started. No effect on routes without a tenant. */
+int api_take(struct api_call *c, enum tenant_resource what, uint64_t amount, struct err *err);
 /* The client disconnected, the service shuts down, or the key is no longer valid. */
 bool api_is_cancelled(struct api_call *c);
 /* The handler has begun a stream, which goes on after it by `step` (see http_stream_detach()). The

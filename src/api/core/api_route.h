@@ -34,6 +34,8 @@ enum api_flag {
 		1 << 2, /* no key needed, but an admin key shows more; a bad one is ignored */
 	API_KEY_CHECKED =
 		1 << 3, /* no key needed, but an admin key shows more; a bad one is refused */
+	/* never refused or delayed for load; the handler must not wait for anything */
+	API_URGENT = 1 << 4,
 };
 
 /* Returns 0 after it has replied, or -1 with err set: the caller then sends the error in the form

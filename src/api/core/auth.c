@@ -230,7 +230,8 @@ static int load_key(struct auth *a, const uint8_t hash[STORE_HASH], struct store
 	return known ? 0 : api_key_find(a->opts.engine, hash, ret, err);
 }
 
-static int admit(struct auth *a, uint64_t removals, struct auth_pass *p, struct err *err)
+static int admit(struct auth *a, uint64_t removals, bool counts, struct auth_pass *p,
+		 struct err *err)
 {
 	int64_t now = clock_mono_ms();
 	struct slot *s;
@@ -242,16 +243,16 @@ static int admit(struct auth *a, uint64_t removals, struct auth_pass *p, struct 
 		s = fill_slot(a, &p->key, now);
 	if (s && a->removals != removals)
 		s->checked_at = 0;
-	if (s)
+	if (s && counts)
 		r = take_token(a, s, now, err);
-	if (s && r == 0)
+	if (s && counts && r == 0)
 		p->slot = (int)(s - a->slots);
 	pthread_mutex_unlock(&a->mutex);
 	return r;
 }
 
-int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pass *ret,
-	       struct err *err)
+static int enter(struct auth *a, const char *key, const char *peer, bool counts,
+		 struct auth_pass *ret, struct err *err)
 {
 	struct auth_pass p = { .auth = a, .slot = -1 };
 	uint8_t hash[STORE_HASH];
@@ -271,10 +272,22 @@ int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pa
 	}
 	if (auth_scope(p.key.scopes, &p.scope, p.session, err) < 0)
 		return err_set(err, ERR_DENIED, "the API key has an unknown scope");
-	if (admit(a, removals, &p, err) < 0)
+	if (admit(a, removals, counts, &p, err) < 0)
 		return -1;
 	*ret = p;
 	return 0;
+}
+
+int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pass *ret,
+	       struct err *err)
+{
+	return enter(a, key, peer, true, ret, err);
+}
+
+int auth_identify(struct auth *a, const char *key, const char *peer, struct auth_pass *ret,
+		  struct err *err)
+{
+	return enter(a, key, peer, false, ret, err);
 }
 
 void auth_leave(struct auth_pass *p)

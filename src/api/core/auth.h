@@ -27,6 +27,9 @@ struct auth_pass { /* an authenticated request */
  * auth_leave() at the end of the request; it does nothing for a zero-initialized pass. */
 int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pass *ret,
 	       struct err *err);
+/* The same for a request that does not count for the limits of the key. */
+int auth_identify(struct auth *a, const char *key, const char *peer, struct auth_pass *ret,
+		  struct err *err);
 void auth_leave(struct auth_pass *p);
 /* Whether the key is still valid. True if the database does not respond. */
 bool auth_holds(const struct auth_pass *p);

@@ -10,6 +10,7 @@
 #include "base/auto.h"
 #include "engine/disk_space.h"
 #include "engine/engine_metrics.h"
+#include "engine/store_lock.h"
 #include "engine/tenant_metrics.h"
 #include "service/service_admin.h"
 #include "service/startup.h"
@@ -212,7 +213,7 @@ static int print_tenants(FILE *f, struct engine *e, bool by_tenant)
 
 	if (!rows)
 		return -1;
-	if (engine_is_ready(e))
+	if (engine_is_ready(e) && store_responds(e))
 		usage_refresh_tenants(e);
 	count = tenant_metrics_copy(e, rows);
 	if (!by_tenant || !count)

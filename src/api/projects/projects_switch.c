@@ -100,7 +100,8 @@ int projects_switch(struct api_call *c, struct err *err)
 		return -1;
 	if (!want.project || !*want.project)
 		return err_set(err, ERR_INVALID, "projectId: missing");
-	if (projects_user(c, b, &want.user, err) < 0)
+	if (projects_user(c, b, &want.user, err) < 0 ||
+	    (want.on_progress && api_take(c, TENANT_STREAMS, 1, err) < 0))
 		return -1;
 	r = switch_user(c->engine, &c->caller, &want, &s, err);
 	if (t.begun)

@@ -242,7 +242,7 @@ int v1_watch_files(struct api_call *c, struct err *err)
 	struct v1_open_path a;
 	struct watch *w;
 
-	if (v1_open_path(c, get_path(c), &a, err) < 0)
+	if (api_take(c, TENANT_STREAMS, 1, err) < 0 || v1_open_path(c, get_path(c), &a, err) < 0)
 		return -1;
 	w = arena_keep(c->arena, calloc(1, sizeof(*w)), watch_free);
 	if (!w)

@@ -151,7 +151,8 @@ static int stream_events(struct api_call *c, struct events *e, struct err *err)
 
 	if (e->by.newest_first)
 		return err_set(err, ERR_INVALID, "order: a stream is in the order of events");
-	if (!e->given && engine_last_event(c->engine, &e->by.after, err) < 0)
+	if (api_take(c, TENANT_STREAMS, 1, err) < 0 ||
+	    (!e->given && engine_last_event(c->engine, &e->by.after, err) < 0))
 		return -1;
 	copy = arena_alloc(c->arena, sizeof(*copy));
 	if (!copy)
@@ -241,7 +242,7 @@ static int reply_progress(struct api_call *c, const char *session, struct err *e
 	struct json_out j;
 
 	if (sse_is_requested(c))
-		return stream_progress(c, session, err);
+		return api_take(c, TENANT_STREAMS, 1, err) < 0 ? -1 : stream_progress(c, session, err);
 	if (progress_get(c->engine, session, &now, err) < 0)
 		return -1;
 	api_out(&j);

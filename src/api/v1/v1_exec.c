@@ -346,7 +346,8 @@ int v1_start_exec(struct api_call *c, struct err *err)
 			       "stdin: with an idempotency_key, not allowed in the background");
 	w.want.hold_output = how != V1_NO_STREAM;
 	w.want.must_exist = has[0] > 0 || has[1] > 0;
-	if (v1_exec_start(c, &ref, &w, &x, err) < 0)
+	if ((how != V1_NO_STREAM && api_take(c, TENANT_STREAMS, 1, err) < 0) ||
+	    v1_exec_start(c, &ref, &w, &x, err) < 0)
 		return -1;
 	http_set_header(c->rq, "Lodge-Exec", exec_get_id(x));
 	if (how != V1_NO_STREAM)

@@ -490,7 +490,7 @@ int v1_open_tty(struct api_call *c, struct err *err)
 		t->c = c;
 	if (!t || !arena_keep(c->arena, t, tty_fini))
 		return err_sys(err, ENOMEM, "terminal");
-	if (open_tty(t, &w, err) < 0)
+	if (api_take(c, TENANT_STREAMS, 1, err) < 0 || open_tty(t, &w, err) < 0)
 		return -1;
 	send_place(t, exec_get_id(t->x));
 	exec_notify(t->x, on_news, t);
