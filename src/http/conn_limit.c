@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/conn_limit.h"
 
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "http/server_conn.h"
 
@@ -90,31 +92,38 @@ static void evict(struct conn *c)
 	server_conn_cut(c);
 }
 
-static bool may_go(const struct conn *c)
+/* A request that has arrived may have a key: its connection goes last. */
+static bool has_input(const struct conn *c)
 {
-	return c->armed && !c->evicted;
+	int n = 0;
+
+	return ioctl(c->io.fd, FIONREAD, &n) == 0 && n > 0;
 }
 
-static bool evict_oldest(struct http_server *s)
+static bool may_go(const struct conn *c, bool quiet)
 {
-	for (struct conn *c = s->strangers.oldest; c; c = c->prev) {
-		if (may_go(c)) {
-			evict(c);
-			return true;
-		}
-	}
-	return false;
+	return c->armed && !c->evicted && !(quiet && has_input(c));
 }
 
-static bool evict_of_address(struct address *a)
+/* The oldest that may go, of all or of an address; NULL: none. */
+static struct conn *find_oldest(struct conn *oldest, bool of_address, bool quiet)
 {
-	for (struct conn *c = a->oldest; c; c = c->newer) {
-		if (may_go(c)) {
-			evict(c);
-			return true;
-		}
-	}
-	return false;
+	struct conn *c = oldest;
+
+	while (c && !may_go(c, quiet))
+		c = of_address ? c->newer : c->prev;
+	return c;
+}
+
+static bool evict_oldest(struct conn *oldest, bool of_address)
+{
+	struct conn *c = find_oldest(oldest, of_address, true);
+
+	if (!c)
+		c = find_oldest(oldest, of_address, false);
+	if (c)
+		evict(c);
+	return c;
 }
 
 static unsigned max_of(const struct conn *c)
@@ -134,21 +143,21 @@ static void get_network(const struct conn *c, uint8_t ret[ADDRESS_BYTES])
 
 static bool fits_address(struct conn *c)
 {
-	uint8_t bytes[ADDRESS_BYTES];
 	struct http_server *s = c->server;
+	uint8_t network[ADDRESS_BYTES];
 	struct address *a;
 
-	if (c->is_unix)
+	if (c->is_unix || c->is_proxy)
 		return true;
-	get_network(c, bytes);
-	a = get_address(s, bytes);
+	get_network(c, network);
+	a = get_address(s, network);
 	if (!a)
 		return false;
 	if (a->count >= s->opts.max_per_address) {
 		/* it is freed with its last connection */
-		if (!evict_of_address(a))
+		if (!evict_oldest(a->oldest, true))
 			return false;
-		a = get_address(s, bytes);
+		a = get_address(s, network);
 		if (!a)
 			return false;
 	}
@@ -160,7 +169,8 @@ bool conn_limit_add(struct conn *c)
 {
 	struct http_server *s = c->server;
 
-	if (s->metrics.connections - s->evicted >= max_of(c) && !evict_oldest(s))
+	if (s->metrics.connections - s->evicted >= max_of(c) &&
+	    !evict_oldest(s->strangers.oldest, false))
 		return false;
 	if (!fits_address(c))
 		return false;

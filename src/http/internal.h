@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "http/conn_io.h"
+#include "http/proxy_addr.h"
 #include "http/server.h"
 #include "http1/http1_chunked.h"
 #include "http1/http1_framing.h"
@@ -55,7 +56,7 @@ struct input {
 /* Connections of one address whose clients have not sent a valid key. */
 struct address {
 	struct address *next; /* with the same hash */
-	uint8_t bytes[ADDRESS_BYTES];
+	uint8_t bytes[ADDRESS_BYTES]; /* of IPv6 the first half */
 	struct conn *newest, *oldest;
 	unsigned count;
 };
@@ -71,7 +72,7 @@ struct conn {
 	struct http_server *server;
 	struct conn_io io;
 	enum conn_state state;
-	bool is_unix, trusted, evicted;
+	bool is_unix, is_proxy, trusted, evicted;
 	_Atomic bool armed; /* no thread has it */
 	struct in6_addr client; /* IPv4 as ::ffff:a.b.c.d; unused for a unix socket */
 	_Atomic int64_t deadline_ms; /* shut down then; 0: never */
@@ -171,6 +172,8 @@ struct http_server {
 	struct http_opts opts;
 	struct http1_limits limits;
 	struct ssl_ctx_st *tls;
+	struct proxy_net proxies[PROXY_NETS_MAX]; /* that are trusted */
+	unsigned nproxies;
 	int epoll;
 	int wake; /* eventfd: readable when the workers must end */
 	struct listener {

@@ -116,6 +116,8 @@ unsigned http_request_take_head(struct http_request *rq, struct http1_error *err
 	query = cut(in, h->target);
 	rq->path = strsep(&query, "?");
 	http_request_choose_id(rq);
+	if (proxy_addr_take(rq, err))
+		return err->status;
 	if (!unique)
 		return fail(err, 400, "a header that must be unique occurs twice");
 	bad = query ? http_parse_query(query, &rq->query, &rq->nquery) : NULL;

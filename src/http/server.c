@@ -53,6 +53,18 @@ static int open_events(struct http_server *s, struct err *err)
 	return 0;
 }
 
+static int set_proxies(struct http_server *s, const char *const *list, struct err *err)
+{
+	for (; list && *list; list++) {
+		if (s->nproxies == PROXY_NETS_MAX)
+			return err_set(err, ERR_LIMIT, "more than %d proxies", PROXY_NETS_MAX);
+		if (proxy_net_parse(*list, &s->proxies[s->nproxies], err) < 0)
+			return -1;
+		s->nproxies++;
+	}
+	return 0;
+}
+
 int http_server_new(const struct http_opts *opts, struct http_server **ret, struct err *err)
 {
 	auto_call(server_release) struct http_server *s = calloc(1, sizeof(*s));
@@ -70,7 +82,8 @@ int http_server_new(const struct http_opts *opts, struct http_server **ret, stru
 	pthread_mutex_init(&s->poller.mutex, NULL);
 	cond_init(&s->change);
 	cond_init(&s->tick);
-	if (open_events(s, err) < 0 || stream_poller_start(s, err) < 0)
+	if (set_proxies(s, opts->trusted_proxies, err) < 0 || open_events(s, err) < 0 ||
+	    stream_poller_start(s, err) < 0)
 		return -1;
 	if (opts->tls_cert && opts->tls_key &&
 	    conn_io_tls_new(opts->tls_cert, opts->tls_key, &s->tls, err) < 0)

@@ -32,6 +32,9 @@ struct http_opts {
 	size_t max_head; /* bytes of request line and headers (15 kB) */
 	unsigned idle_s; /* seconds a connection may be idle (60) */
 	unsigned slow_s; /* seconds without progress (30) */
+	/* Addresses and networks of reverse proxies, whose X-Forwarded-For names the client and
+	 * whose connections do not count for max_per_address. NULL-terminated; NULL: none. */
+	const char *const *trusted_proxies;
 	const char *tls_cert, *tls_key; /* PEM texts; NULL: no TLS */
 };
 

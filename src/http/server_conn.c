@@ -66,6 +66,7 @@ static void conn_new(struct listener *l, int fd, const struct sockaddr *sa)
 	}
 	c->server = s;
 	set_address(c, sa);
+	c->is_proxy = !c->is_unix && proxy_net_contains(s->proxies, s->nproxies, c->client.s6_addr);
 	c->armed = true;
 	c->deadline_ms = clock_mono_ms() + (int64_t)s->opts.idle_s * 1000;
 	if (!l->path)

@@ -14,6 +14,7 @@
 #include "base/file_io.h"
 #include "base/units.h"
 #include "http/listen.h"
+#include "http/proxy_addr.h"
 #include "lodged/service_user.h"
 #include "sandbox/template/template.h"
 
@@ -148,6 +149,18 @@ static int add_addresses(const char *name, const char *value, char ***list, stru
 	return 0;
 }
 
+static int add_proxies(const char *name, const char *value, char ***list, struct err *err)
+{
+	struct proxy_net ignored;
+
+	if (add_list(name, value, list, err) < 0)
+		return -1;
+	for (size_t i = 0; *list && (*list)[i]; i++)
+		if (proxy_net_parse((*list)[i], &ignored, err) < 0)
+			return err_ctx(err, "%s", name);
+	return 0;
+}
+
 /* The value is the position of the word. */
 static int set_word(const char *const *words, const char *choices, const char *name,
 		    const char *value, uint64_t *to, struct err *err)
@@ -276,6 +289,7 @@ static const struct setting {
 	SETTING(listen, list, add_addresses),
 	SETTING(origins, list, add_list),
 	SETTING(hosts, list, add_list),
+	SETTING(trusted_proxies, list, add_proxies),
 	SETTING(log_level, number, set_level),
 	SETTING(log_format, number, set_format),
 	SETTING(socket_mode, number, set_mode),

@@ -23,7 +23,8 @@ extern const char *const config_levels[]; /* names of enum conf_level; ends with
 
 struct config {
 	char *data, *user, *api_key, *tls_cert, *tls_key; /* owned */
-	char **listen, **origins, **hosts; /* owned, NULL-terminated; NULL: none */
+	char **listen, **origins, **hosts,
+		**trusted_proxies; /* owned, NULL-terminated; NULL: none */
 	uint64_t log_level, log_format, socket_mode, stop_sandboxes;
 	uint64_t max_active, queue_max, pool, probe_failures, environment_snapshots;
 	uint64_t idle_timeout, idle_timeout_max, lifetime, lifetime_max, chat_lifetime,

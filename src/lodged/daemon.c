@@ -185,6 +185,7 @@ static int open_http(struct daemon *d, struct err *err)
 		.max_head = c->max_head,
 		.idle_s = (unsigned)((c->connection_idle + 999) / 1000),
 		.slow_s = (unsigned)((c->connection_slow + 999) / 1000),
+		.trusted_proxies = (const char *const *)c->trusted_proxies,
 		.tls_cert = d->cert,
 		.tls_key = d->key,
 	};

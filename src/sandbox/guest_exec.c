@@ -114,7 +114,9 @@ static void fail_start(struct guest_exec *x, const struct err *why)
 {
 	x->err = *why;
 	if (why->code == ERR_LIMIT && why->sys == EAGAIN) {
-		err_set(&x->err, ERR_LIMIT, "process limit of the sandbox reached (limit: pids)");
+		err_set(&x->err, ERR_LIMIT,
+			"process limit of the sandbox reached (limit: pids); retry when processes "
+			"have ended");
 		x->err.sys = GUEST_EXEC_NO_PIDS;
 	}
 	if (why->code == ERR_LIMIT && why->sys == ENOMEM) {

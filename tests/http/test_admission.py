@@ -122,9 +122,10 @@ def test_anonymous_requests_count_for_the_default_tenant():
     with service(tenant_concurrent=2, insecure_no_auth=1) as (lodged, open_requests):
         anyone = lodged.client(None)
         (other,) = keys(lodged, "a", 1)
-        streams = [open_requests.enter_context(contextlib.closing(
-            anyone.open("GET", "/v1/events", headers={"Accept": "text/event-stream"})[0])) for _ in range(2)]
-        assert len(streams) == 2
+        streams = [anyone.open("GET", "/v1/events", headers={"Accept": "text/event-stream"}) for _ in range(2)]
+        for connection, response in streams:
+            open_requests.enter_context(contextlib.closing(connection))
+            open_requests.enter_context(response)
         refused(anyone.get("/v1/sessions"), "tenant_concurrent", "default")
         refused(lodged.client().get("/v1/sessions"), "tenant_concurrent", "default")
         assert other.get("/v1/sessions").status == 200
@@ -141,6 +142,7 @@ def test_streams_of_one_tenant_are_bounded():
         def stream(client):
             connection, response = client.open("GET", "/v1/events", headers=accept)
             open_requests.enter_context(contextlib.closing(connection))
+            open_requests.enter_context(response)
             return connection, response
 
         first, response = stream(a[0])

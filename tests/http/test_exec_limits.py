@@ -193,7 +193,8 @@ def test_a_full_process_limit_refuses_commands(client):
 
     answer = wait_for(refused)
     assert answer.status == 429 and answer.code == "LIMIT_PIDS", answer
-    assert answer.json["error"]["details"] == {"pids": 20} and not answer.json["error"]["retryable"]
+    assert answer.json["error"]["details"] == {"pids": 20} and "processes have ended" in answer.message
+    assert answer.json["error"]["retryable"] and int(answer.headers["Retry-After"]) >= 1
     for method, path in (("GET", "/archive"), ("GET", "/archive?format=tar.zst"), ("GET", "/files/?list"),
                          ("PUT", "/archive"), ("DELETE", "/files/x?recursive=1")):
         answer = client.call(method, at + path, b"" if method == "PUT" else None)

@@ -225,12 +225,12 @@ def names():
     return [n for n in found if n != "lodged"]  # a reference to the other manual page
 
 
-WRONG = {"listen": "7070", "log_level": "loud", "log_format": "xml", "socket_mode": "rw", "api_key": "short"}
+WRONG = {"listen": "7070", "log_level": "loud", "trusted_proxies": "10.0.0.1/8", "log_format": "xml", "socket_mode": "rw", "api_key": "short"}
 NO_WRONG = ("data", "tls_cert", "tls_key", "hosts", "origins")
 RIGHT = {"listen": "127.0.0.1:0", "log_level": "debug", "log_format": "json", "socket_mode": "0660", "max_head": "16k",
          "api_key": KEY, "hosts": "a.example, b.example", "origins": "https://a.example",
          "max_per_address": "100", "insecure_no_auth": "1", "require_limits": "1", "threads_workdir": "/w", "threads_network": "none",
-         "threads_memory": "64M", "threads_file_size": "64M", "threads_disk": "64M", "tenant_body": "64M",
+         "threads_memory": "64M", "threads_file_size": "64M", "threads_disk": "64M", "tenant_body": "64M", "trusted_proxies": "10.0.0.0/8, ::1",
          "disk_reserve": "64M"}
 LONG = ("idle_timeout", "lifetime", "extend", "probe_timeout", "keep_", "drain", "connection_")
 
