@@ -10,6 +10,7 @@
 #include "base/test_hook.h"
 #include "base/json.h"
 #include "base/units.h"
+#include "session/query.h"
 #include "session/user_slot.h"
 #include "exec/exec_lookup.h"
 #include "session/resume.h"
@@ -465,10 +466,15 @@ static struct exec_handle *open_first_use(struct exec_launch *s, struct err *err
 /* Unlocks the session first, so that other calls do not wait for this start. */
 static int finish_start(struct exec_launch *s, struct exec_handle *x, struct err *err)
 {
+	struct exec_record *c = x->record;
+
 	session_unlock(steal_ptr(&s->n));
-	if (add_row(x->record, err) < 0)
-		return -1;
-	return wait_started(x->record, err);
+	if (add_row(c, err) == 0 && wait_started(c, err) == 0)
+		return 0;
+	if (err->code == ERR_UNAVAILABLE) /* if the session was destroyed meanwhile, that is why */
+		(void)session_ref_gone(c->engine, s->caller,
+				       &(struct session_ref){ .id = c->rec.session }, err);
+	return -1;
 }
 
 int exec_start(struct engine *e, const struct caller *caller, const struct session_ref *ref,

@@ -52,6 +52,20 @@ static void some_causes_have_their_own_status(void)
 	CHECK(is(ERR_LIMIT, ENOMEM, 503, "UNAVAILABLE", true));
 }
 
+static void paths_of_the_host_are_hidden(void)
+{
+	err_set(&err, ERR_LIMIT,
+		"copy '/srv/lodge/a/b' to /srv/lodge/c: /tmp/x: No space left on device");
+	api_error_hide_paths(&err, "/srv/lodge");
+	CHECK_STR(err.msg, "copy 'a file of the server' to a file of the server: /tmp/x: "
+			   "No space left on device");
+	api_error_hide_paths(&err, "");
+	for (size_t i = 0; i < sizeof(err.msg) - 1; i++) /* longer than its place */
+		err.msg[i] = "/d "[i % 3];
+	api_error_hide_paths(&err, "/d");
+	CHECK(!strstr(err.msg, "/d") && strlen(err.msg) < sizeof(err.msg));
+}
+
 static void members_have_types(void)
 {
 	json_t *o = json_pack("{s:s, s:i, s:b, s:n}", "s", "text", "i", 7, "b", 1, "n");
@@ -161,6 +175,7 @@ int main(void)
 {
 	RUN(each_class_has_its_status);
 	RUN(some_causes_have_their_own_status);
+	RUN(paths_of_the_host_are_hidden);
 	RUN(members_have_types);
 	RUN(a_valid_spec_is_accepted);
 	RUN(a_bad_spec_is_refused);

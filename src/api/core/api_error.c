@@ -13,6 +13,7 @@
 #include "sandbox/guest_exec.h"
 #include "engine/disk_space.h"
 #include "engine/start_progress.h"
+#include "service/service_admin.h"
 #include "session/capacity.h"
 #include "session/session_api.h"
 
@@ -258,6 +259,30 @@ void api_log_error(struct api_call *c, const struct err *err)
 		a->opts.on_error(http_id(c->rq), err);
 }
 
+void api_error_hide_paths(struct err *err, const char *dir)
+{
+	static const char instead[] = "a file of the server";
+	size_t len = strlen(dir);
+	char *at;
+
+	while (len && (at = strstr(err->msg, dir))) {
+		char rest[sizeof(err->msg)];
+		const char *end = at + len;
+
+		snprintf(rest, sizeof(rest), "%s", end + strcspn(end, " :,;\"')"));
+		snprintf(at, sizeof(err->msg) - (size_t)(at - err->msg), "%s%s", instead, rest);
+	}
+}
+
+/* Only administrators have to do with files of the host. */
+static void hide_host(const struct api_call *c, struct err *err)
+{
+	if (!c->engine || c->caller.is_admin)
+		return;
+	api_error_hide_paths(err, engine_home(c->engine));
+	api_error_hide_paths(err, "/run/lodge/");
+}
+
 /* A failed write says only "no space left"; the client cannot see that the server's disk is the
  * reason. How much space the server has is for administrators only. */
 static void explain_disk(struct api_call *c, struct err *err)
@@ -299,6 +324,7 @@ unsigned api_error(struct api_call *c, const struct err *why)
 	if (is_service_error(c, err))
 		api_log_error(c, err);
 	one_line_print(why->msg, plain.msg, sizeof(plain.msg));
+	hide_host(c, err);
 	explain_disk(c, err);
 	api_out(&j);
 	status = c->surface ? c->surface->put_error(c, err, &j) : api_put_error(c, err, &j);

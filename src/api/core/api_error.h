@@ -13,6 +13,8 @@ const char *api_error_code(const struct err *err); /* "NOT_FOUND" */
 bool api_error_is_retryable(const struct err *err);
 /* The message for clients; hides the details of a 500. */
 const char *api_error_text(const struct err *err);
+/* Replaces names of files below a directory of the host. */
+void api_error_hide_paths(struct err *err, const char *dir);
 /* Writes the body of an error as /v1 has it, and returns its status. */
 unsigned api_put_error(struct api_call *c, const struct err *err, struct json_out *j);
 /* Replies with an error in the form of the surface, and returns its status. */
