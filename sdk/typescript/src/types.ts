@@ -228,11 +228,12 @@ export type Environment = Record<string, string>;
  * 416; `OUTPUT_GONE`: output at this offset was discarded or does not exist yet; 416; `MISDIRECTED`: the `Host`
  * header does not name this server; 421; `UPGRADE_REQUIRED`: the route needs a WebSocket; 426; `LIMIT`: a quota,
  * or a policy's limit per user; 429; `LIMIT_PIDS`: the sandbox has reached its process limit; 429;
- * `LIMIT_MEMORY`: the sandbox is out of memory; 429; `RATE_LIMITED`: more than 512 requests in flight for this
- * key (setting: concurrent); 429; `INTERNAL`: internal error; the log has the details under the request id; 500;
- * `CALLER_GONE`: the client disconnected before the command ended; the command keeps running; 499, in the log
- * only; `UNAVAILABLE`: full, busy or failing; retry later; 503; `OVERLOADED`: too many requests in flight; 503;
- * `TIMEOUT`: the sandbox did not respond in time; 504; `LIMIT_DISK`: no space left on the disk; 507
+ * `LIMIT_MEMORY`: the sandbox is out of memory; 429; `RATE_LIMITED`: too many requests of the key (settings
+ * `rate`, `concurrent`), or its tenant has all it may have of the service; the message names the setting; 429;
+ * `INTERNAL`: internal error; the log has the details under the request id; 500; `CALLER_GONE`: the client
+ * disconnected before the command ended; the command keeps running; 499, in the log only; `UNAVAILABLE`: full,
+ * busy or failing; retry later; 503; `OVERLOADED`: too many requests in flight; 503; `TIMEOUT`: the sandbox did
+ * not respond in time; 504; `LIMIT_DISK`: no space left on the disk; 507
  */
 export type ErrorCode =
   | "INVALID"
