@@ -242,7 +242,8 @@ static int reply_progress(struct api_call *c, const char *session, struct err *e
 	struct json_out j;
 
 	if (sse_is_requested(c))
-		return api_take(c, TENANT_STREAMS, 1, err) < 0 ? -1 : stream_progress(c, session, err);
+		return api_take(c, TENANT_STREAMS, 1, err) < 0 ? -1
+							       : stream_progress(c, session, err);
 	if (progress_get(c->engine, session, &now, err) < 0)
 		return -1;
 	api_out(&j);
