@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "http/exchange.h"
 #include "http/server_conn.h"
+#include "http/stream_poller.h"
 #include "http1/http1_writer.h"
 
 enum {
@@ -358,6 +359,11 @@ void http_stream_detach(struct http_request *rq, const struct http_stream_ops *o
 {
 	rq->stream_state.ops = ops;
 	rq->stream_state.arg = arg;
+}
+
+void http_stream_wake(struct http_request *rq)
+{
+	stream_poller_wake(rq);
 }
 
 bool http_stream_is_full(const struct http_request *rq)

@@ -56,12 +56,22 @@ static void make_ready(struct stream_poller *p, struct stream *st)
 
 /* ---- steps, on a worker ---------------------------------------------------------------------- */
 
+/* A client that takes as many bytes as BYTES_PER_MS asks for moves its deadline. */
+static void move_deadline(struct conn *c, uint64_t pending, uint64_t sent)
+{
+	if (c->deadline_ms)
+		c->deadline_ms += (int64_t)(sent / BYTES_PER_MS);
+	else
+		server_conn_set_deadline(c, pending);
+}
+
 /* When the next step is due: -1: never, it has ended. */
 static int run_step(struct stream *st)
 {
 	struct http_request *rq = st->rq;
 	int ms = rq->broken ? -1 : st->ops->step(st->arg);
 	bool full = http_stream_is_full(rq);
+	size_t pending = rq->out.len - rq->out.at;
 
 	if (ms < 0 || rq->upgraded)
 		return ms;
@@ -70,8 +80,7 @@ static int run_step(struct stream *st)
 		rq->conn->deadline_ms = 0;
 		return full ? 0 : ms; /* no event would tell that there is space again */
 	case 1:
-		if (!rq->conn->deadline_ms)
-			server_conn_set_deadline(rq->conn, rq->out.len - rq->out.at);
+		move_deadline(rq->conn, pending, pending - (rq->out.len - rq->out.at));
 		return ms;
 	default:
 		rq->broken = true;
@@ -158,7 +167,7 @@ void stream_poller_work(struct http_server *s)
 	await_event(p, st, ms);
 }
 
-void http_stream_wake(struct http_request *rq)
+void stream_poller_wake(struct http_request *rq)
 {
 	struct stream_poller *p = &rq->server->poller;
 

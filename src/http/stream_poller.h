@@ -10,6 +10,7 @@ int stream_poller_start(struct http_server *s, struct err *err);
 void stream_poller_stop(struct http_server *s); /* after the workers have ended */
 /* Takes the connection over from its worker. Its request is detached. */
 void stream_poller_add(struct conn *c);
+void stream_poller_wake(struct http_request *rq); /* as http_stream_wake() */
 /* For a worker: runs steps of streams that are due. */
 void stream_poller_work(struct http_server *s);
 
