@@ -106,7 +106,7 @@ static int reply_document(struct api_call *c, enum openapi_file which)
 	if (none && *d->etag && (strcmp(none, "*") == 0 || strstr(none, d->etag)))
 		http_reply(c->rq, 304, NULL, NULL, 0);
 	else
-		http_reply(c->rq, 200, d->type, openapi_files[which], d->len);
+		http_reply_static(c->rq, 200, d->type, openapi_files[which], d->len);
 	return 0;
 }
 

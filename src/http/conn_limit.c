@@ -170,7 +170,7 @@ bool conn_limit_add(struct conn *c)
 	struct http_server *s = c->server;
 
 	if (s->metrics.connections - s->evicted >= max_of(c) &&
-	    !evict_oldest(s->strangers.oldest, false))
+	    !evict_oldest(s->strangers.oldest, false) && !evict_oldest(s->trusted.oldest, false))
 		return false;
 	if (!fits_address(c))
 		return false;

@@ -271,14 +271,9 @@ static void begin_closing(struct conn *c)
 
 static void begin_discarding(struct conn *c)
 {
-	const struct http_request *rq = c->rq;
-	uint64_t left = rq->framing.body == HTTP1_BODY_CHUNKED
-				? (uint64_t)DISCARD_SMALL
-				: rq->framing.length - rq->body_bytes;
-
 	c->discarded = 0;
 	c->state = CONN_DISCARDING;
-	server_conn_set_deadline(c, left);
+	server_conn_set_deadline(c, 0);
 }
 
 static enum step continue_sending(struct conn *c)
@@ -290,6 +285,8 @@ static enum step continue_sending(struct conn *c)
 		return STEP_WAIT;
 	if (r < 0)
 		rq->broken = true;
+	if (!rq->broken && !rq->aborted)
+		c->open_end = false; /* it is complete */
 	end_request(c);
 	if (rq->broken || (rq->aborted && c->open_end)) {
 		server_conn_cut(c);
@@ -313,10 +310,14 @@ static enum step continue_discarding(struct conn *c)
 		c->discarded += (uint64_t)n;
 		if (c->discarded > DISCARD_MAX)
 			return STEP_END;
+		server_conn_set_deadline(c, 0);
 	}
 	if (n < 0)
 		return errno == EAGAIN ? STEP_WAIT : STEP_END;
-	await_head(c);
+	if (c->rq->close) /* what follows the body was lost */
+		begin_closing(c);
+	else
+		await_head(c);
 	return STEP_ON;
 }
 

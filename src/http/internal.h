@@ -88,7 +88,9 @@ _Static_assert(sizeof(struct conn) <= 512, "an idle connection is small");
 struct output {
 	char *bytes;
 	size_t at, len;
-	int file; /* -1: none */
+	const char *fixed; /* then this, which nobody frees */
+	size_t fixed_at, fixed_len;
+	int file; /* then this; -1: none */
 	uint64_t file_at, file_left;
 };
 

@@ -108,24 +108,39 @@ static char *make_head(struct http_request *rq, unsigned status, const char *typ
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static int send_bytes(struct http_request *rq)
+/* Each piece that the client takes gives it time for the next. */
+static int send_piece(struct http_request *rq, const char *from, size_t len, size_t *at)
 {
-	struct output *o = &rq->out;
-
-	while (o->at < o->len) {
-		struct iovec rest = { o->bytes + o->at, o->len - o->at };
-		ssize_t n = conn_io_send(&rq->conn->io, &rest, 1, o->file_left > 0);
+	while (*at < len) {
+		union {
+			const char *in;
+			void *out;
+		} rest = { from + *at };
+		ssize_t n = conn_io_send(&rq->conn->io, &(struct iovec){ rest.out, len - *at }, 1,
+					 rq->out.file_left > 0);
 
 		if (n < 0)
 			return errno == EAGAIN ? 1 : -1;
-		o->at += (size_t)n;
+		*at += (size_t)n;
+		if (!rq->stream)
+			server_conn_set_deadline(rq->conn, 0);
 	}
-	free(o->bytes);
-	*o = (struct output){ .file = o->file, .file_at = o->file_at, .file_left = o->file_left };
 	return 0;
 }
 
-/* Each piece that the client takes gives it time for the next. */
+static int send_bytes(struct http_request *rq)
+{
+	struct output *o = &rq->out;
+	int r = send_piece(rq, o->bytes, o->len, &o->at);
+
+	if (r)
+		return r;
+	free(o->bytes);
+	o->bytes = NULL;
+	o->at = o->len = 0;
+	return send_piece(rq, o->fixed, o->fixed_len, &o->fixed_at);
+}
+
 static int send_file(struct http_request *rq)
 {
 	struct output *o = &rq->out;
@@ -140,7 +155,7 @@ static int send_file(struct http_request *rq)
 		o->file_at += (uint64_t)n;
 		o->file_left -= (uint64_t)n;
 		rq->bytes += (uint64_t)n;
-		server_conn_set_deadline(rq->conn, (uint64_t)n);
+		server_conn_set_deadline(rq->conn, 0);
 		turn += (uint64_t)n;
 		if (turn >= TURN_MAX && o->file_left) {
 			rq->conn->io.wants = POLLOUT;
@@ -274,8 +289,26 @@ void http_reply(struct http_request *rq, unsigned status, const char *type, cons
 	if (!head)
 		return;
 	rq->bytes = rq->is_head ? 0 : len;
-	server_conn_set_deadline(rq->conn, rq->bytes);
+	server_conn_set_deadline(rq->conn, 0);
 	send_or_keep(rq, parts, rq->bytes ? 2 : 1, false);
+}
+
+void http_reply_static(struct http_request *rq, unsigned status, const char *type, const void *data,
+		       size_t len)
+{
+	struct http1_framing f = { .has_length = true, .length = len };
+	size_t n = 0;
+	auto_free char *head = begin(rq, status, type, f, &n);
+
+	if (!head)
+		return;
+	server_conn_set_deadline(rq->conn, 0);
+	if (!rq->is_head) {
+		rq->bytes = len;
+		rq->out.fixed = data;
+		rq->out.fixed_len = len;
+	}
+	send_or_keep(rq, &(struct iovec){ head, n }, 1, rq->out.fixed_len > 0);
 }
 
 void http_reply_fd(struct http_request *rq, unsigned status, const char *type, int fd,
@@ -288,7 +321,7 @@ void http_reply_fd(struct http_request *rq, unsigned status, const char *type, i
 
 	if (!head)
 		return;
-	server_conn_set_deadline(rq->conn, n);
+	server_conn_set_deadline(rq->conn, 0);
 	if (!rq->is_head && len) {
 		rq->out.file = steal_fd(&file);
 		rq->out.file_at = offset;
@@ -345,6 +378,9 @@ static int append(struct http_request *rq, struct iovec *parts, int n)
 	}
 	if (keep(&more, parts, n) < 0)
 		return -1;
+	memmove(o->bytes, o->bytes + o->at, o->len - o->at);
+	o->len -= o->at;
+	o->at = 0;
 	bytes = realloc(o->bytes, o->len + more.len);
 	if (bytes) {
 		memcpy(bytes + o->len, more.bytes, more.len);
@@ -425,8 +461,7 @@ void response_end_stream(struct http_request *rq)
 {
 	static char last[] = HTTP1_LAST_CHUNK;
 
-	rq->conn->open_end = false;
-	server_conn_set_deadline(rq->conn, rq->out.len - rq->out.at);
+	server_conn_set_deadline(rq->conn, 0);
 	if (!rq->old && !rq->is_head)
 		rq->broken |= append(rq, &(struct iovec){ last, sizeof(last) - 1 }, 1) < 0;
 }

@@ -20,6 +20,9 @@ void http_error_end(struct json_out *j);
  * no body. HEAD sends the same headers. */
 void http_reply(struct http_request *rq, unsigned status, const char *type, const void *data,
 		size_t len);
+/* The same for data that is never freed, and is not copied. */
+void http_reply_static(struct http_request *rq, unsigned status, const char *type, const void *data,
+		       size_t len);
 /* Sends len bytes of a regular file and takes over fd; does not block either. If the file turns out
  * to be shorter, the connection is closed early. */
 void http_reply_fd(struct http_request *rq, unsigned status, const char *type, int fd,

@@ -194,6 +194,8 @@ static void release_ended(struct stream_poller *p)
 		struct epoll_event ev = { .events = EPOLLOUT | EPOLLONESHOT, .data.ptr = c };
 
 		leave_list(p, st);
+		/* a client that does not read gives no event */
+		server_conn_set_deadline(c, 0);
 		(void)epoll_ctl(p->epoll, EPOLL_CTL_DEL, c->io.fd, NULL);
 		c->state = CONN_SENDING;
 		(void)epoll_ctl(c->server->epoll, EPOLL_CTL_ADD, c->io.fd, &ev);

@@ -20,6 +20,7 @@ enum {
 	CONTROL_MAX = 125, /* maximum payload of a control frame */
 	REASON_MAX = CONTROL_MAX - 2,
 	FRAME_HEAD = 14,
+	DISCARDS_MAX = 64, /* reads of one call */
 	PING_MS = 20000,
 	SILENCE_MS = 60000,
 };
@@ -57,7 +58,7 @@ struct ws {
 		size_t len;
 	} message;
 	struct wslay_frame_iocb now; /* unsent rest of the current frame */
-	bool sending, closed, blocked, broken;
+	bool sending, closed, blocked, broken, shut;
 	uint8_t head[FRAME_HEAD]; /* of the current frame, sent with its payload */
 	size_t head_len;
 	uint8_t control_out[CONTROL_MAX]; /* its payload */
@@ -398,33 +399,33 @@ int ws_flush(struct ws *w)
 
 /* ---- completion ------------------------------------------------------------------------------ */
 
-/* False: timed out. */
-static bool wait_for(const struct ws *w, short events, int64_t until)
-{
-	return conn_io_has_input(w->io) || conn_io_wait(w->io, events, until);
-}
-
 static void discard_input(struct ws *w)
 {
 	char buf[16 << 10];
-	ssize_t n = conn_io_recv(w->io, buf, sizeof(buf));
+	ssize_t n = 1;
 
+	for (int i = 0; i < DISCARDS_MAX && n > 0; i++)
+		n = conn_io_recv(w->io, buf, sizeof(buf));
 	if (n == 0 || (n < 0 && errno != EAGAIN))
 		w->eof = true;
 }
 
 /* Reads until the peer closes: unread input would make the kernel discard what was sent last. */
-void ws_end(struct ws *w, int ms)
+bool ws_end(struct ws *w)
 {
-	int64_t until = clock_mono_ms() + ms;
-	int left;
+	int left = w->shut ? 0 : ws_flush(w);
 
-	while ((left = ws_flush(w)) > 0 && !w->eof && wait_for(w, POLLIN | POLLOUT, until))
-		discard_input(w);
-	if (left == 0)
+	if (left == 0 && !w->shut) {
 		conn_io_shut(w->io);
-	while (left == 0 && !w->eof && wait_for(w, POLLIN, until))
-		discard_input(w);
+		w->shut = true;
+	}
+	discard_input(w);
+	return left < 0 || w->eof;
+}
+
+bool ws_is_blocked(const struct ws *w)
+{
+	return w->blocked;
 }
 
 /* ---- liveness -------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server side of a WebSocket (RFC 6455). Only ws_end() blocks. Memory is limited to one message
+/* The server side of a WebSocket (RFC 6455). No call blocks. Memory is limited to one message
  * of the peer, and only the last of its pings is answered. Used by one thread. */
 #ifndef LODGE_HTTP_WS_SERVER_H
 #define LODGE_HTTP_WS_SERVER_H
@@ -58,8 +58,10 @@ void ws_send(struct ws *w, enum ws_event kind, const void *data, size_t len);
 int ws_flush(struct ws *w);
 /* Sends a close frame after the current message. Only the first call counts. */
 void ws_close(struct ws *w, enum ws_code code, const char *reason);
-/* Sends the rest and waits up to ms for the peer to close. */
-void ws_end(struct ws *w, int ms);
+/* Sends the rest, as far as it can, and discards what the peer sends. Call it again at POLLIN, and
+ * at POLLOUT if ws_is_blocked(). True: the peer has closed, or is gone. */
+bool ws_end(struct ws *w);
+bool ws_is_blocked(const struct ws *w);
 
 /* Sends pings. Returns in how many ms to call again, or -1: the peer was silent for too long.
  * listening: the caller reads input; otherwise silence means nothing. */

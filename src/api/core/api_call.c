@@ -58,8 +58,11 @@ static void end_detached(void *arg)
 void api_call_detach(struct api_call *c, int (*step)(void *arg), void *arg)
 {
 	static const struct http_stream_ops ops = { step_detached, end_detached };
-	struct detached *d = arena_alloc(c->arena, sizeof(*d));
+	struct detached *d;
 
+	if (strcmp(http_method(c->rq), "HEAD") == 0) /* which has its answer */
+		return;
+	d = arena_alloc(c->arena, sizeof(*d));
 	if (!d) {
 		http_stream_abort(c->rq);
 		return;

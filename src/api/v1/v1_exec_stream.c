@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +19,10 @@ enum { LOOK_MS = 1000, BEAT_US = 15000000, PIECE = 64 << 10, FRAME_MAX = 512 << 
 struct feeder {
 	struct exec_handle *x; /* own handle, because the stream's is closed on a disconnect */
 	const struct exec_request *request;
+	struct http_request *rq;
 	pthread_t thread;
 	bool runs;
+	atomic_bool stopping; /* the stream has ended, whether the client is gone or not */
 };
 
 struct flow {
@@ -226,6 +229,13 @@ static void *feed(void *arg)
 	return NULL;
 }
 
+static bool is_stopped(void *arg)
+{
+	struct feeder *d = arg;
+
+	return d->stopping || v1_is_gone(d->rq);
+}
+
 static int feeder_start(struct feeder *d, struct api_call *c, const char *exec, struct err *err)
 {
 	int r;
@@ -234,7 +244,8 @@ static int feeder_start(struct feeder *d, struct api_call *c, const char *exec, 
 		return 0;
 	if (exec_open(c->engine, &c->caller, exec, &d->x, err) < 0)
 		return -1;
-	exec_set_cancel(d->x, v1_is_gone, c->rq);
+	d->rq = c->rq;
+	exec_set_cancel(d->x, is_stopped, d);
 	r = pthread_create(&d->thread, NULL, feed, d);
 	if (r)
 		return err_sys(err, r, "a thread");
@@ -271,6 +282,7 @@ static void flow_free(void *arg)
 
 	exec_notify(f->x, NULL, NULL);
 	exec_close(f->x); /* before joining the feeder, which may wait for the log */
+	f->feeder.stopping = true;
 	if (f->feeder.runs)
 		pthread_join(f->feeder.thread, NULL);
 	exec_close(f->feeder.x);

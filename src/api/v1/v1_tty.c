@@ -22,7 +22,7 @@ enum {
 	TEXT_MAX = 1024,
 	LOOK_MS = 500, /* interval of checks for a shutdown */
 	FED_MIN_MS = 1, /* interval of checks for accepted input */
-	FED_MAX_MS = 16,
+	FED_MAX_MS = 100,
 	END_MS = 2000, /* time for the closing handshake */
 };
 
@@ -41,6 +41,7 @@ struct tty {
 	char *input; /* input that the command has not read */
 	size_t input_len, input_capacity;
 	int pause_ms; /* time until the next check of the input */
+	int64_t end_at; /* of the closing handshake; 0: not begun */
 	char buf[PIECE]; /* payload of the current message */
 };
 
@@ -401,18 +402,6 @@ static int await_news(struct tty *t)
 	return t->input_len && t->pause_ms < wait ? t->pause_ms : wait;
 }
 
-/* The client may disconnect right after its last message, which still counts. */
-static void feed_rest(struct tty *t)
-{
-	int64_t until_ms = clock_mono_ms() + END_MS;
-
-	while (t->input_len && clock_mono_ms() < until_ms) {
-		feed(t);
-		if (t->input_len)
-			(void)poll(NULL, 0, t->pause_ms);
-	}
-}
-
 static bool may_go_on(struct tty *t)
 {
 	if (api_is_draining(t->c->api)) {
@@ -427,11 +416,29 @@ static bool may_go_on(struct tty *t)
 	return true;
 }
 
+/* The closing handshake. The client may disconnect right after its last message, which still
+ * counts: the command gets the rest of the input meanwhile. */
+static int step_end(struct tty *t)
+{
+	bool closed = ws_end(t->ws);
+	int64_t left = t->end_at - clock_mono_ms();
+
+	feed(t);
+	if (left <= 0 || (closed && !t->input_len))
+		return -1;
+	http_stream_watch(t->c->rq, (short)(closed		   ? 0
+					    : ws_is_blocked(t->ws) ? POLLIN | POLLOUT
+								   : POLLIN));
+	return t->input_len && t->pause_ms < left ? t->pause_ms : (int)left;
+}
+
 static int step(void *arg)
 {
 	struct tty *t = arg;
 	int wait = -1;
 
+	if (t->end_at)
+		return step_end(t);
 	if (may_go_on(t) && read_pending(t) == 0) {
 		feed(t);
 		if (send_pending(t) == 0)
@@ -441,9 +448,8 @@ static int step(void *arg)
 		return wait;
 	exec_notify(t->x, NULL, NULL);
 	exec_hold_output(t->x, UINT64_MAX, UINT64_MAX); /* stop waiting for this client */
-	ws_end(t->ws, END_MS);
-	feed_rest(t);
-	return -1;
+	t->end_at = clock_mono_ms() + END_MS;
+	return step_end(t);
 }
 
 static int open_tty(struct tty *t, const struct tty_request *w, struct err *err)
