@@ -344,7 +344,7 @@ def test_400_invalid_json_body(client, row):
                          ids=name_of)
 def test_413_and_415(client, row):
     announced = {"Content-Type": "application/json", "Content-Length": str((1 << 20) + 1)}
-    for body, headers, wanted in ((None, announced, 413), (b"{}", {"Content-Type": "text/plain"}, 415)):
+    for body, headers, wanted in ((None, announced, 413), (b"{}", {"Content-Type": "multipart/form-data; boundary=b"}, 415)):
         answer = client.call(row[0], row[1].replace("{id}", UNKNOWN), body, headers=headers)
         assert answer.status == wanted and set(answer.json) == {"status", "error"}, answer
 

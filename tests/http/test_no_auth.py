@@ -85,6 +85,15 @@ def test_other_hosts_and_origins_are_refused(no_auth):
         assert answer.status == 403 and "`origins`" in str(answer), answer
 
 
+def test_without_a_key_only_json_is_json(no_auth):
+    """A page can send forms and text to any server without asking first."""
+    for kind in ("text/plain;charset=UTF-8", "application/x-www-form-urlencoded"):
+        for key, status in (({}, 415), ({"x-api-key": KEY}, 201), ({"x-api-key": "wrong-key-0123456789"}, 401)):
+            body = b'{"user_id": "u", "thread_id": "%s"}' % fresh().encode()
+            answer = no_auth.anonymous.call("POST", "/create_session", body, {"Content-Type": kind, **key})
+            assert answer.status == status, (kind, answer)
+
+
 def test_it_applies_to_unix_sockets(no_auth):
     connection = UnixConnection(f"{no_auth.home}/s")
     connection.request("GET", "/status/ses_x")

@@ -465,7 +465,7 @@ def test_invalid_bodies(client, world, operation):
         answer = client.call(method, at, {**needed, name: WRONG[kind]})
         assert answer.status == 400 and name in answer.message and "no field" not in answer.message, answer
         check_answer(o, answer)
-    answer = client.call(method, at, b"{}", {"Content-Type": "text/plain"})
+    answer = client.call(method, at, b"{}", {"Content-Type": "multipart/form-data; boundary=b"})
     assert answer.status == 415, answer
     check_answer(o, answer)
     answer = announce(client, method, at, o.get("x-lodge-body-bytes", 1 << 20) + 1)

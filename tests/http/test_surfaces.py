@@ -151,6 +151,32 @@ def test_json_needs_no_content_type_on_the_compatible_apis(client):
     project = client.call("POST", "/api/projects", b'{"userId": "eve"}')
     assert project.status == 400 and project.json["error"] == "name: missing", project  # it was read
     for path in ("/api/sessions", "/create_session", "/api/projects"):
-        for kind in ("text/plain", "", "application/x-www-form-urlencoded"):
-            assert client.call("POST", path, b"{}", {"Content-Type": kind}).status == 415, (path, kind)
+        assert client.call("POST", path, b"{}", {"Content-Type": "multipart/form-data; boundary=b"}).status == 415, path
     assert client.call("POST", "/v1/sessions", b"{}").status == 415
+
+
+# what fetch() and curl -d send without a header
+TYPES = ("text/plain;charset=UTF-8", "application/x-www-form-urlencoded", "application/octet-stream", "")
+
+
+@pytest.mark.parametrize("header", ["X-Api-Key", "Authorization"])
+@pytest.mark.parametrize("path, body, taken", [
+    ("/api/sessions", b'{"title": "typed"}', (200,)),
+    ("/create_session", b'{"user_id": "typed", "thread_id": "typed"}', (201, 409)),
+    ("/api/projects", b'{"name": "typed", "userId": "typed"}', (201,))], ids=["chat", "threads", "projects"])
+def test_with_a_key_json_of_any_type_is_taken(lodged, path, body, taken, header):
+    key = {header: lodged.client().key if header == "X-Api-Key" else "Bearer " + lodged.client().key}
+    anyone = lodged.client(key=None)
+    for kind in TYPES:
+        answer = anyone.call("POST", path, body, {"Content-Type": kind, **key})
+        assert answer.status in taken, (kind, answer)
+    answer = anyone.call("POST", path, b"title=typed", {"Content-Type": TYPES[1], **key})
+    assert answer.status in (400, 422), answer
+    answer = anyone.call("POST", path, body, {"Content-Type": "multipart/form-data; boundary=b", **key})
+    assert answer.status == 415, answer
+
+
+def test_v1_names_the_header_to_send(client):
+    for kind in TYPES:
+        answer = client.call("POST", "/v1/sessions", b"{}", {"Content-Type": kind})
+        assert answer.status == 415 and 'send the header "Content-Type: application/json"' in answer.json["error"]["message"], answer

@@ -75,7 +75,8 @@ def test_row_1_bad_fields(client, name, value):
 @pytest.mark.parametrize("path", ["/create_session", "/execute", "/download_file", "/cleanup"])
 def test_malformed_bodies_are_refused(lodged, client, path):
     for body, kind, status in ((b"{", "application/json", 422), (b"[]", "application/json", 422),
-                               (b"", "application/json", 422), (b"{}", "text/plain", 415),
+                               (b"", "application/json", 422), (b"{}", "text/plain", 422),
+                               (b"{}", "multipart/form-data; boundary=b", 415),
                                (b'{"a":"' + b"x" * (1 << 20) + b'"}', "application/json", 413)):
         head = (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.key}\r\n"
                 f"Connection: close\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n")

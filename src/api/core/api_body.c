@@ -68,19 +68,37 @@ static void drop_json(void *j)
 	json_decref(j);
 }
 
+/* Only a valid key counts. Browsers add none of these headers on their own, except for Basic
+ * credentials, which are no key; a page that sets one needs a preflight request. */
+static bool has_key_in_header(const struct api_call *c)
+{
+	return c->pass && (http_header(c->rq, "Authorization") || http_header(c->rq, "X-Api-Key"));
+}
+
 /* A browser sends forms, plain text and untyped bytes cross-site without a preflight request, but
- * not JSON. Where untyped bytes are taken, origin_check() alone refuses other pages. */
+ * not JSON. Where untyped bytes are taken, origin_check() alone refuses other pages. Clients that
+ * set no type send a text as text/plain (fetch) or as a form (curl): those need a key. */
 static bool is_json(const struct api_call *c, const char *type)
 {
-	static const char json[] = "application/json";
+	static const char json[] = "application/json", multipart[] = "multipart/";
 	size_t n = sizeof(json) - 1;
 
 	if (!type)
 		return c->surface->untyped_json;
+	if (c->surface->untyped_json && has_key_in_header(c))
+		return strncasecmp(type, multipart, sizeof(multipart) - 1) != 0;
 	if (strncasecmp(type, json, n) != 0)
 		return false;
 	type += n + strspn(type + n, " \t");
 	return *type == '\0' || *type == ';';
+}
+
+static int fail_not_json(const char *type, struct err *err)
+{
+	return api_fail(err, ERR_INVALID, EMEDIUMTYPE,
+			"Content-Type: %.60s, but the body must be JSON; send the header "
+			"\"Content-Type: application/json\"",
+			type ? type : "missing");
 }
 
 static bool is_large(const struct api_call *c, size_t max)
@@ -112,8 +130,7 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 	}
 	if ((http_header(c->rq, "Content-Length") || http_header(c->rq, "Transfer-Encoding")) &&
 	    !is_json(c, type))
-		return api_fail(err, ERR_INVALID, EMEDIUMTYPE,
-				"Content-Type: must be application/json");
+		return fail_not_json(type, err);
 	if (c->route->flags & API_LARGE_BODY)
 		max = API_LARGE_BODY_MAX;
 	if (take_memory(c, max, err) < 0 || (is_large(c, max) && body_gate_enter(c, err) < 0))

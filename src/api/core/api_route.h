@@ -59,7 +59,9 @@ struct api_surface {
 	unsigned (*put_error)(struct api_call *c, const struct err *err, struct json_out *j);
 	bool no_store; /* responses have "Cache-Control: no-store" */
 	bool strict_query; /* other query parameters than those of the route are refused */
-	bool untyped_json; /* a body without a Content-Type is taken for JSON */
+	/* A body without a Content-Type is taken for JSON; if the request has a key in a header,
+	 * a body of any type but multipart. */
+	bool untyped_json;
 };
 
 #define API_DECLARE_HANDLER(method, path, handler, scope, flags, ...) api_fn handler;
