@@ -223,8 +223,35 @@ int snapshot_list(struct engine *e, const struct caller *caller, const struct se
 
 /* ---- deleting -------------------------------------------------------------------------------- */
 
+/* The newest other snapshot of the same session; "": there is none. */
+static int find_newest_other(struct engine *e, const struct store_snapshot *snap,
+			     char ret[STORE_ID], struct err *err)
+{
+	struct store_snapshot_filter f = { .tenant = snap->tenant, .session = snap->session };
+	struct store_page page = { .limit = STORE_PAGE_MAX };
+	char newest[STORE_ID] = "";
+	size_t count;
+
+	do {
+		struct store_snapshot_list l = { 0 };
+
+		if (snapshot_search(e, &f, page, &l, err) < 0)
+			return -1;
+		count = l.count;
+		for (size_t i = 0; i < count; i++) {
+			page.after = l.items[i].seq;
+			if (strcmp(l.items[i].id, snap->id) != 0)
+				memcpy(newest, l.items[i].id, sizeof(newest));
+		}
+		store_snapshot_list_fini(&l);
+	} while (count == page.limit);
+	memcpy(ret, newest, sizeof(newest));
+	return 0;
+}
+
 /* The newest snapshot in the session's record is informational, so a locked session is skipped. */
-static void clear_in_record(struct engine *e, const struct store_snapshot *snap, const char *actor)
+static void replace_in_record(struct engine *e, const struct store_snapshot *snap,
+			      const char *actor)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 	auto_fini(store_session_fini) struct store_session s = { 0 };
@@ -232,9 +259,9 @@ static void clear_in_record(struct engine *e, const struct store_snapshot *snap,
 
 	if (!*snap->session || !session_trylock(e, snap->session, &n) ||
 	    n->rec.state == SESSION_DESTROYING || strcmp(n->rec.snapshot, snap->id) != 0 ||
-	    store_session_copy(&n->rec, &s, &ignored) < 0)
+	    store_session_copy(&n->rec, &s, &ignored) < 0 ||
+	    find_newest_other(e, snap, s.snapshot, &ignored) < 0)
 		return;
-	s.snapshot[0] = '\0';
 	(void)session_update_as(n, &s, "snapshot_removed", actor, &ignored);
 }
 
@@ -245,7 +272,7 @@ int snapshot_remove(struct engine *e, const struct caller *caller, const char *i
 
 	if (snapshot_get(e, caller, id, &s, err) < 0)
 		return -1;
-	clear_in_record(e, &s, caller->actor);
+	replace_in_record(e, &s, caller->actor);
 	r = STORE_CALL(e, store_snapshot_remove, id, err);
 	return r < 0 && err->code == ERR_NOT_FOUND
 		       ? err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id)

@@ -331,3 +331,19 @@ def test_an_invalid_archive_leaves_nothing(lodged, client, sid, at):
     assert answer.status in (400, 404), answer
     assert client.get("/v1/sessions").json == sessions
     assert client.get("/health").json["last_error"] is None
+
+
+def test_the_session_names_the_newest_snapshot_that_remains(client):
+    at = "/v1/sessions/" + client.enter()
+    made = [client.post(at + "/snapshots", {}).json["snapshot"]["id"] for _ in range(3)]
+
+    def named():
+        session = client.get(at).json["session"]
+        status = client.get("/api/sandbox/status?sessionId=" + session["id"]).json
+        assert status["hasSnapshot"] == (session["snapshot"] is not None), status
+        return session["snapshot"]
+    assert named() == made[2]
+    for gone, newest in ((2, made[1]), (0, made[1]), (1, None)):
+        assert client.delete("/v1/snapshots/" + made[gone]).status == 204
+        assert named() == newest
+    assert client.delete(at).status == 200
