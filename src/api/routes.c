@@ -149,6 +149,35 @@ static void try_route(struct search *s, const struct api_surface *surface,
 	memcpy(s->found.params, params, sizeof(params));
 }
 
+/* The length of what precedes the first name, without a slash at the end. */
+static size_t get_fixed_len(const char *pattern)
+{
+	size_t len = strcspn(pattern, "{");
+
+	while (len && pattern[len - 1] == '/')
+		len--;
+	return len;
+}
+
+/* The surface that an unknown path was probably meant for: the one whose route has most in common
+ * with its beginning. NULL: none. */
+static const struct api_surface *guess_surface(const char *path)
+{
+	const struct api_surface *best = NULL;
+	size_t most = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(surfaces); i++)
+		for (const struct api_route *r = surfaces[i]->routes; r->method; r++) {
+			size_t len = get_fixed_len(r->path);
+
+			if (len > most && strncmp(path, r->path, len) == 0) {
+				most = len;
+				best = surfaces[i];
+			}
+		}
+	return best;
+}
+
 int route_find(struct api_arena *arena, const char *method, const char *path,
 	       struct route_match *ret, struct err *err)
 {
@@ -170,8 +199,10 @@ int route_find(struct api_arena *arena, const char *method, const char *path,
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(ret->params); i++)
 		ret->params[i] = "";
-	if (!*ret->allow)
+	if (!*ret->allow) {
+		ret->surface = guess_surface(path);
 		return err_set(err, ERR_NOT_FOUND, "no such route: %.100s (see /docs)", path);
+	}
 	return api_fail(err, ERR_INVALID, EOPNOTSUPP, "method %.20s not allowed; use %s", method,
 			ret->allow);
 }

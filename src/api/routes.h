@@ -7,7 +7,8 @@
 
 struct route_match {
 	const struct api_route *route;
-	const struct api_surface *surface; /* set if the path exists, even without this method */
+	/* also set if the path has no such method, or only begins like a route of this surface */
+	const struct api_surface *surface;
 	const char *params[4]; /* in the arena */
 	char allow[64]; /* methods of the path, if it exists */
 };

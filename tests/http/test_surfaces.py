@@ -180,3 +180,18 @@ def test_v1_names_the_header_to_send(client):
     for kind in TYPES:
         answer = client.call("POST", "/v1/sessions", b"{}", {"Content-Type": kind})
         assert answer.status == 415 and 'send the header "Content-Type: application/json"' in answer.json["error"]["message"], answer
+
+
+@pytest.mark.parametrize("shape, paths", [
+    ({"status", "error"}, ("/api/sandbox/", "/api/sandbox/nothing", "/api/sandboxes", "/api/sessions/a/b", "/api/sessions/")),
+    ({"success", "error"}, ("/api/projects/", "/api/projects/a/b/c/d", "/api/teams", "/api/switch-project/x")),
+    ({"detail"}, ("/create_session/", "/status", "/status/a/b", "/execute/now"))], ids=["chat", "projects", "threads"])
+def test_unknown_routes_are_refused_in_the_form_of_their_api(lodged, client, shape, paths):
+    for path in paths:
+        for method in ("GET", "POST", "DELETE"):
+            answer = client.call(method, path)
+            assert answer.status == 404 and set(answer.json) == shape, answer
+            assert "no such route: " + path in str(answer.json), answer
+            answer = lodged.client(key=None).call(method, path)
+            assert answer.status == 401 and set(answer.json) == shape, answer
+    assert client.get("/api/nothing").code == client.get("/v1/nothing").code == "NOT_FOUND"

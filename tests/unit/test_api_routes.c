@@ -57,6 +57,24 @@ static void malformed_paths_are_refused(void)
 	}
 }
 
+static const struct api_surface *surface_of(const char *path)
+{
+	return look("GET", path) == -1 && err.code == ERR_NOT_FOUND ? found.surface : NULL;
+}
+
+static void unknown_paths_belong_to_the_surface_they_begin_like(void)
+{
+	CHECK(surface_of("/api/sandbox/") == &chat_surface);
+	CHECK(surface_of("/api/sandboxes") == &chat_surface);
+	CHECK(surface_of("/api/sessions/a/b") == &chat_surface);
+	CHECK(surface_of("/api/teams/a") == &projects_surface);
+	CHECK(surface_of("/api/projects/") == &projects_surface);
+	CHECK(surface_of("/status") == &threads_surface);
+	CHECK(surface_of("/execute/x") == &threads_surface);
+	CHECK(surface_of("/v1/sessions/a/b") == &v1_surface);
+	CHECK(!surface_of("/v1/nothing") && !surface_of("/api/nothing"));
+}
+
 static void unknown_paths_are_not_found(void)
 {
 	static const char *const none[] = { "/v1",
@@ -147,6 +165,7 @@ int main(void)
 	RUN(names_are_decoded);
 	RUN(malformed_paths_are_refused);
 	RUN(unknown_paths_are_not_found);
+	RUN(unknown_paths_belong_to_the_surface_they_begin_like);
 	RUN(other_methods_are_not_allowed);
 	RUN(head_is_get);
 	RUN(every_route_is_found_once);

@@ -157,7 +157,7 @@ static const char *get_message(const struct api_call *c, const struct err *err, 
 {
 	if (err->sys == ENOKEY || err->sys == ENOTUNIQ)
 		return "Exactly one of x-api-key or Authorization must be provided";
-	if (err->code == ERR_NOT_FOUND && err->sys != CHAT_BARE &&
+	if (err->code == ERR_NOT_FOUND && c->route && err->sys != CHAT_BARE &&
 	    err->sys != SESSION_SANDBOX_ENDED)
 		return "Session not found";
 	if (status == 502 && is_failure(err))

@@ -28,7 +28,7 @@ struct api_call {
 	char session[STORE_ID]; /* if not empty: the token is for this session only */
 	const char *params[4]; /* path parameters, decoded, in order; "" if unused */
 	const struct api_route *route; /* NULL until the handler is called */
-	const struct api_surface *surface; /* NULL until the path is known, and for unknown paths */
+	const struct api_surface *surface; /* NULL until the path is known; if unknown, a guess */
 	struct api_arena *arena; /* memory that is freed with the call */
 	struct auth_pass *pass; /* NULL: no key was required */
 	int64_t held_at_us; /* last check of api_call_key_holds() */
