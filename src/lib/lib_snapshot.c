@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots, and sessions made from them. */
 #include <errno.h>
+#include <fcntl.h>
 
 #include "lib/lib_convert.h"
 #include "lib/lib_opts.h"
@@ -13,6 +14,11 @@
 static int check_id(const char *id)
 {
 	return id ? 0 : err_set(&last, ERR_INVALID, "snapshot: id is missing");
+}
+
+static int check_fd(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0 ? 0 : err_set(&last, ERR_INVALID, "fd: %d is not open", fd);
 }
 
 PUBLIC int lodge_snapshot_take(struct lodge *l, const struct lodge_ref *ref, const char *name,
@@ -57,7 +63,9 @@ PUBLIC int lodge_snapshot_remove(struct lodge *l, const char *id)
 
 PUBLIC int lodge_snapshot_export(struct lodge *l, const char *id, int fd)
 {
-	return check_id(id) < 0 ? -1 : snapshot_export(l->engine, &l->caller, id, fd, &last);
+	if (check_id(id) < 0 || check_fd(fd) < 0)
+		return -1;
+	return snapshot_export(l->engine, &l->caller, id, fd, &last);
 }
 
 PUBLIC int lodge_snapshot_import(struct lodge *l, const char *template_name, const char *name,
@@ -65,7 +73,8 @@ PUBLIC int lodge_snapshot_import(struct lodge *l, const char *template_name, con
 {
 	struct store_snapshot s;
 
-	if (snapshot_import(l->engine, &l->caller, template_name ? template_name : "host", name, fd,
+	if (check_fd(fd) < 0 ||
+	    snapshot_import(l->engine, &l->caller, template_name ? template_name : "host", name, fd,
 			    &s, &last) < 0)
 		return -1;
 	return lib_put_snapshot(&s, ret);

@@ -135,9 +135,7 @@ static int create_fork(struct session *n, const char *layer, const struct store_
 		return -1;
 	/* no caller knows the new session yet, so its lock is free */
 	if (session_create(n->engine, &s, &ev, false, &fork, err) < 0)
-		return key && err->code == ERR_CONFLICT
-			       ? err_ctx(err, "%s '%.64s'", key->kind, key->key)
-			       : -1;
+		return -1;
 	return store_session_copy(&fork->rec, ret, err);
 }
 

@@ -172,6 +172,8 @@ static void snapshots_are_taken(void)
 	CHECK(lodge_fork(lodge, &me, snap->id, 2, keys, &forks) == 0 && forks->count == 2);
 	CHECK(strcmp(forks->items[0]->id, forks->items[1]->id) != 0);
 	lodge_free(forks);
+	CHECK(FAILS(lodge_fork(lodge, &me, snap->id, 1, keys, &forks), LODGE_CONFLICT));
+	CHECK_STR(lodge_last_error(), "key fork1: already exists");
 	CHECK(says(&keys[0], "cat state", "before") && says(&keys[1], "cat state", "before"));
 	CHECK(says(&me, "cat state", "after"));
 	CHECK(lodge_rollback(lodge, &me, snap->id, 0, &s) == 0);
@@ -198,6 +200,9 @@ static void snapshots_are_exported_and_imported(void)
 	CHECK(lodge_snapshot_export(lodge, snap->id, fd) == 0 && lseek(fd, 0, SEEK_SET) == 0);
 	CHECK(lodge_snapshot_import(lodge, NULL, "came-back", fd, &back) == 0);
 	CHECK(strcmp(back->id, snap->id) != 0 && !back->session[0]);
+	CHECK(FAILS(lodge_snapshot_export(lodge, snap->id, -1), LODGE_INVALID) && NAMES("fd"));
+	CHECK(FAILS(lodge_snapshot_import(lodge, NULL, NULL, -1, &back), LODGE_INVALID) &&
+	      NAMES("fd"));
 	w.snapshot = back->id;
 	CHECK(lodge_enter(lodge, &w, &s) == 0);
 	ref.id = s->id;

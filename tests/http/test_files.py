@@ -314,7 +314,8 @@ def test_forks(client, at, files):
         assert client.get(f"/v1/sessions/{s['id']}/files/t/x").data == b"forked"
     assert client.post(at + "/fork", {"key": "the-fork"}).status == 201
     assert client.get("/v1/sessions/key:the-fork/files/t/x").data == b"forked"
-    assert client.post(at + "/fork", {"key": "the-fork"}).status == 409
+    answer = client.post(at + "/fork", {"key": "the-fork"})
+    assert answer.status == 409 and answer.message == "key the-fork: already exists", answer
     assert client.post(at + "/fork", {"key": "k", "count": 2}).status == 400
     assert client.post(at + "/fork", {"count": 0}).status == 400
     other = client.enter(key="the-fork")
