@@ -227,6 +227,26 @@ def test_an_image_is_never_a_root_file_system(client):
     refused(client, tar(("x", b"1")), "index.json: not in the archive", query="?format=oci")
 
 
+def without(parts, *names):
+    return tar(*((n, data) for n, data in parts.items() if n not in names))
+
+
+def test_an_incomplete_image_is_never_a_root_file_system(client):
+    parts, digest = layout_parts([root()], {}), "a" * 64
+    refused(client, without(parts, "oci-layout"), "oci-layout: not in the archive", "index.json", "incomplete")
+    refused(client, tar(("index.json", parts["index.json"])), "oci-layout and blobs/sha256: not in the archive", "incomplete")
+    refused(client, without(parts, "oci-layout", "index.json"), "index.json and manifest.json: not in the archive", "incomplete")
+    layer = ((digest, None), (digest + "/layer.tar", root()))
+    for found, files in ((digest + "/layer.tar", layer), (digest + ".json", ((digest + ".json", b"{}"), ("layer.tar", root())))):
+        refused(client, tar(*files), "manifest.json: not in the archive", found, "incomplete")
+    refused(client, tar(*layer), "manifest.json: not in the archive", query="?format=rootfs")
+
+
+def test_an_archive_without_files_is_refused(client):
+    for data in (tar(), gzip.compress(tar()), tar(("./", None)), bytes(1024)):
+        refused(client, data, "archive is empty")
+
+
 def test_archives_with_several_images(client):
     parts = docker_parts([tar(("x", b""))], {})
     manifest = json.loads(parts["manifest.json"])

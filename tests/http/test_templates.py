@@ -156,7 +156,7 @@ BAD = [
     (tar(("x", b"1" * 5000))[:3000], "", ""),
     (tar(("x", b"1")), "?format=oci", "index.json: not in the archive"),
     (tar(("index.json", b"{")), "?format=oci", "index.json"),
-    (tar(("index.json", b'{"manifests":[{"digest":"sha256:../../../../etc/passwd"}]}')), "?format=oci", "digest"),
+    (tar(("oci-layout", b"{}"), ("index.json", b'{"manifests":[{"digest":"sha256:../../../../etc/passwd"}]}')), "?format=oci", "digest"),
     (tar(("index.json", link("/etc/passwd"))), "?format=oci", "index.json"),
     (layout([tar(("x", b""))], {}, "riscv64"), "?format=oci", "no variant for linux/"),
     (layout([tar(("x", b""))], {"User": "nosuch-user"}), "?format=oci", "nosuch-user"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/template/oci_image.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -22,6 +23,7 @@ enum {
 	JSON_SIZE_MAX = 4 << 20,
 	JSON_VALUES_MAX = 16 << 10,
 	NESTED_MAX = 4,
+	NAMES_MAX = 1 << 16, /* at the root of an archive */
 	DIGEST_HEX = SHA256_HEX - 1
 };
 
@@ -423,6 +425,88 @@ static int is_docker_manifest(const struct oci_image_files *from, struct err *er
 	return json_object_get(image, "Config") && json_object_get(image, "Layers");
 }
 
+/* ---- incomplete images ----------------------------------------------------------------------- */
+
+static bool exists(const struct oci_image_files *from, const char *path)
+{
+	struct err ignored;
+
+	return has_file(from, path, &ignored) == 1;
+}
+
+static bool is_index(const struct oci_image_files *from)
+{
+	struct part p = named_part("index.json");
+	struct err ignored;
+	auto_call(json_decref) json_t *index = load_json(from, &p, &ignored);
+
+	return json_is_array(json_object_get(index, "manifests"));
+}
+
+/* Whether `name`, at the root of the archive, belongs to an image of docker: "<hex>.json", or the
+ * directory of a layer. */
+static bool is_docker_part(const struct oci_image_files *from, const char *name,
+			   char ret[OCI_IMAGE_PATH])
+{
+	size_t len = strcspn(name, ".");
+
+	if (!is_hex(name, len) || (name[len] && strcmp(name + len, ".json") != 0))
+		return false;
+	snprintf(ret, OCI_IMAGE_PATH, "%.80s%s", name, name[len] ? "" : "/layer.tar");
+	return name[len] || exists(from, ret);
+}
+
+/* Every sandbox has these, also if the archive does not. */
+static bool is_made_by_lodge(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, "proc") ||
+	       !strcmp(name, "dev");
+}
+
+/* Fails if the root has no files at all, or a part of an image of docker. */
+static int check_root(const struct oci_image_files *from, struct err *err)
+{
+	int fd = from->open(from->arg, ".", err);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	char part[OCI_IMAGE_PATH];
+	bool empty = true, found = false;
+	const struct dirent *d;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return fd < 0 ? -1 : err_sys(err, errno, "list the archive");
+	}
+	for (int n = 0; !found && n < NAMES_MAX && (d = readdir(dir)); n++) {
+		empty = empty && is_made_by_lodge(d->d_name);
+		found = is_docker_part(from, d->d_name, part);
+	}
+	closedir(dir);
+	if (found)
+		return err_set(err, ERR_INVALID,
+			       "manifest.json: not in the archive, but %s is: the image is "
+			       "incomplete",
+			       part);
+	return empty ? err_set(err, ERR_INVALID, "archive is empty: it has no files") : 0;
+}
+
+/* There is neither a layout nor a manifest of docker: fails if there are parts of one. */
+static int check_no_parts(const struct oci_image_files *from, struct err *err)
+{
+	bool blobs = exists(from, "blobs/sha256"), index = exists(from, "index.json");
+
+	if (index && (blobs || is_index(from)))
+		return err_set(err, ERR_INVALID,
+			       "oci-layout%s: not in the archive, but index.json is: the image is "
+			       "incomplete",
+			       blobs ? "" : " and blobs/sha256");
+	if (blobs)
+		return err_set(err, ERR_INVALID,
+			       "index.json and manifest.json: not in the archive, but "
+			       "blobs/sha256 is: the image is incomplete");
+	return check_root(from, err);
+}
+
 /* The messages name parts of the image, and a newline would end them. */
 static int fail_cleanly(struct err *err)
 {
@@ -454,6 +538,8 @@ int oci_image_find(const struct oci_image_files *from, enum oci_image_kind *ret,
 		return err_set(err, ERR_INVALID,
 			       "archive is an image in the format of docker before 1.10 "
 			       "(repositories without manifest.json); save it with a newer docker");
+	else
+		return check_no_parts(from, err);
 	return 0;
 }
 
