@@ -318,6 +318,39 @@ static int check_unused(struct engine *e, const char *name, struct err *err)
 		 : 0;
 }
 
+/* Whether layers on top of the template wait for layers_collect(). */
+static bool has_unreferenced_layers(struct engine *e, const char *name)
+{
+	struct store_layer_list l = { 0 };
+	struct err ignored;
+	bool found = false;
+
+	if (STORE_CALL(e, store_layer_find_unreferenced, INT64_MAX, STORE_PAGE_MAX, &l, &ignored) <
+	    0)
+		return false;
+	for (size_t i = 0; i < l.count && !found; i++)
+		found = strcmp(l.items[i].template, name) == 0;
+	store_layer_list_fini(&l);
+	return found;
+}
+
+/* No session uses the template, so what the keeper found belongs to snapshots, or to nothing any
+ * more. It knows neither. */
+static int explain_conflict(struct engine *e, const char *name, struct err *err)
+{
+	if (err->code != ERR_CONFLICT || !strstr(err->msg, "sealed layer"))
+		return -1;
+	if (has_unreferenced_layers(e, name))
+		return err_set(err, ERR_CONFLICT,
+			       "template \"%s\": files of a deleted session or snapshot are still "
+			       "being removed; try again in a minute",
+			       name);
+	return err_set(err, ERR_CONFLICT,
+		       "template \"%s\" is in use by a snapshot, or by a template made from one; "
+		       "delete that first",
+		       name);
+}
+
 /* The mark makes the next startup finish an interrupted deletion. */
 static int delete_locked(struct engine *e, const char *name, struct err *err)
 {
@@ -334,7 +367,7 @@ static int delete_locked(struct engine *e, const char *name, struct err *err)
 	hook_crash("template:removing");
 	if (template_delete_files(e, name, err) < 0) {
 		template_unmark(e->home, name, TEMPLATE_REMOVING);
-		return -1;
+		return explain_conflict(e, name, err);
 	}
 	hook_crash("template:dropped");
 	if (template_remove(e->home, name, err) < 0)

@@ -182,8 +182,14 @@ def test_bad_requests_are_refused_before_the_body(client, lodged):
         assert upload(client, builtin, data, 409).code == "CONFLICT"
     assert upload(client, "x", data, 400, "?format=zip").code == "INVALID"
     for kind in ("text/plain", "application/json", "multipart/form-data; boundary=x"):
-        assert upload(client, "x", data, 415, headers={"Content-Type": kind}).code == "UNSUPPORTED_MEDIA_TYPE"
+        answer = upload(client, "x", data, 415, headers={"Content-Type": kind})
+        assert answer.code == "UNSUPPORTED_MEDIA_TYPE" and 'send the header "Content-Type: application/x-tar"' in answer.message
     assert "x" not in names(client) and not sandboxes(lodged)
+
+
+def test_an_archive_needs_no_content_type(client, name):
+    answer = client.post("/v1/templates/" + name, tar(("x", b"1")))
+    assert answer.status == 201, answer
 
 
 def test_an_existing_name_is_refused(client, name):
@@ -620,3 +626,24 @@ def test_lost_files_are_replaced_by_those_of_the_template(own):
     assert run(client, at, "cat made; ls mine 2>&1 | wc -l") == "made\n1\n"
     assert client.post(at + "/hibernate").status == 200
     assert run(client, at, "cat made") == "made\n"
+
+
+@needs_busybox
+def test_what_keeps_a_template_is_named():
+    with contextlib.closing(Lodged()) as own:
+        client = own.client()
+        upload(client, "kept", root())
+        at = "/v1/sessions/" + client.enter(template="kept")
+        snapshot = client.post(at + "/snapshots", {}).json["snapshot"]["id"]
+        answer = client.delete("/v1/templates/kept")
+        assert answer.status == 409 and "in use by 1 session" in answer.message, answer
+        assert client.delete(at).status == 200
+
+        def refusal():
+            answer = client.delete("/v1/templates/kept")
+            assert answer.status in (200, 409) and "sealed layer" not in str(answer), answer
+            return answer.message if answer.status == 409 else "deleted"
+        assert wait_for(lambda: "in use by a snapshot" in refusal())
+        assert client.delete("/v1/snapshots/" + snapshot).status == 204
+        why = refusal()
+        assert why == "deleted" or "still being removed; try again in a minute" in why, why

@@ -212,7 +212,9 @@ int v1_create_template(struct api_call *c, struct err *err)
 
 /* ---- from an archive ------------------------------------------------------------------------- */
 
-/* The format is detected from the content. This check only keeps out forms of browsers. */
+/* The format is detected from the content. This check only keeps out forms of browsers, and what
+ * is no archive. A browser can send untyped bytes too, but not an admin key without a preflight
+ * request. */
 static int check_type(struct api_call *c, struct err *err)
 {
 	static const char *const types[] = { "application/x-tar",   "application/gzip",
@@ -221,12 +223,15 @@ static int check_type(struct api_call *c, struct err *err)
 	const char *type = http_header(c->rq, "Content-Type");
 	size_t len = type ? strcspn(type, " \t;") : 0;
 
+	if (!type)
+		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(types); i++)
 		if (len == strlen(types[i]) && strncasecmp(type, types[i], len) == 0)
 			return 0;
 	return api_fail(err, ERR_INVALID, EMEDIUMTYPE,
-			"Content-Type: must be application/x-tar, gzip, zstd, x-xz, x-bzip2 or "
-			"octet-stream");
+			"Content-Type: %.60s is no archive; send the header \"Content-Type: "
+			"application/x-tar\" (or gzip, zstd, x-xz, x-bzip2, octet-stream)",
+			type);
 }
 
 static int fill(void *arg, int fd, struct err *err)
