@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,7 +12,7 @@
 #include "base/json.h"
 #include "base/one_line.h"
 
-enum { JSON_MAX = 16 << 10, TEXT_MAX = 1024 };
+enum { JSON_MAX = 16 << 10, TEXT_MAX = 1024, SECRET_MIN = 8 };
 
 static atomic_uint max_level = LEVEL_INFO;
 static bool is_text;
@@ -112,18 +114,43 @@ void log_error(const char *request, const struct err *err)
 	end_json(&j);
 }
 
+/* The path with "lk_[redacted]" for each secret of an API key, which a client may have taken for
+ * its id. NULL: no memory. */
+static char *redact_secrets(const char *path)
+{
+	static const char start[] = "lk_", instead[] = "[redacted]";
+	char *clean = malloc(2 * strlen(path) + 1), *to = clean; /* `instead` replaces 8 or more */
+
+	while (to && *path) {
+		size_t n = strncmp(path, start, 3) == 0 ? strspn(path + 3, "0123456789abcdefABCDEF")
+							: 0;
+
+		if (n < SECRET_MIN) {
+			*to++ = *path++;
+			continue;
+		}
+		to = stpcpy(stpcpy(to, start), instead);
+		path += 3 + n;
+	}
+	if (to)
+		*to = '\0';
+	return clean;
+}
+
 /* The query is left out: it may contain secrets. */
 void log_request(const struct http_request *rq, unsigned status, uint64_t bytes, uint64_t us)
 {
 	enum conf_level level = status >= 500 && status != 503 ? LEVEL_ERROR : LEVEL_INFO;
+	auto_free char *path = NULL;
 	char text[TEXT_MAX];
 	struct json_out j;
 
 	if (level > max_level)
 		return;
+	path = redact_secrets(http_path(rq));
 	if (is_text) {
 		snprintf(text, sizeof(text), "%s %.400s %u, %llu bytes, %.1f ms, from %s (%s)",
-			 http_method(rq), http_path(rq), status, (unsigned long long)bytes,
+			 http_method(rq), path ? path : "", status, (unsigned long long)bytes,
 			 (double)us / 1000, http_peer(rq), http_id(rq));
 		write_text(level, text);
 		return;
@@ -132,7 +159,7 @@ void log_request(const struct http_request *rq, unsigned status, uint64_t bytes,
 	json_out_str(&j, "request", http_id(rq));
 	json_out_str(&j, "peer", http_peer(rq));
 	json_out_str(&j, "method", http_method(rq));
-	json_out_str(&j, "path", http_path(rq));
+	json_out_str(&j, "path", path ? path : "");
 	json_out_u64(&j, "status", status);
 	json_out_u64(&j, "bytes", bytes);
 	json_out_u64(&j, "us", us);

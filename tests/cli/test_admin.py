@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from client import KEY
+from client import KEY, wait_for
 from relay import Relay
 from terminal import Terminal
 
@@ -149,6 +149,20 @@ def test_keys(lodged, client):
     assert lodged.lodge("keys", "add", "--expires", "never")[0] == 2
     assert lodged.lodge("keys", "add", "--scope", "king")[0] == 1
     assert lodged.lodge("keys", "nosuch")[0] == 2
+
+
+def test_a_secret_taken_for_an_id_is_neither_sent_nor_logged(lodged, client):
+    key, secret = (json.loads(lodged.lodge("key", "create", "--json")[1])[m] for m in ("key", "secret"))
+    for words in (("rm", "--yes", secret), ("revoke", "--yes", secret), ("rm", "--yes", "--json", secret), ("rm", secret[:12])):
+        status, out, err = lodged.lodge("key", *words)
+        assert status == 2 and err == "lodge: key rm: that is a secret, not an id; see `lodge key ls`\n"
+        assert secret[:12] not in out.decode()
+    assert client.delete("/v1/keys/" + secret).status == 404
+    assert client.get(f"/v1/sessions/lk_x/files/{secret.upper().replace('LK_', 'lk_')}.{secret}").status == 404
+    assert wait_for(lambda: '"/v1/keys/lk_[redacted]"' in lodged.log() and
+                    '"/v1/sessions/lk_x/files/lk_[redacted].lk_[redacted]"' in lodged.log()), lodged.log()
+    assert secret[3:] not in lodged.log().lower()
+    assert lodged.lodge("key", "revoke", "--yes", key["id"])[:2] == (0, f"revoked {key['id']}\n".encode())
 
 
 def test_policies(lodged, client, tmp_path):

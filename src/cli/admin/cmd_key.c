@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge key: the API keys of the service. */
+#include <string.h>
+
 #include "cli/core/api_cmd.h"
 
 struct key_opts {
@@ -57,6 +59,14 @@ static const struct cli_option add_options[] = {
 	{ NULL },
 };
 
+/* A path is logged on the way, so a secret must not become a part of one. */
+static int check_rm(struct api_cmd *a, struct err *err)
+{
+	if (strncmp(a->argv[0], "lk_", 3) != 0)
+		return 0;
+	return api_cmd_misuse(a, err, "key rm: that is a secret, not an id; see `lodge key ls`");
+}
+
 static const struct command *const subs[] = {
 	COMMAND("key ls", "[--tenant TENANT]", "list API keys", ls_options, sizeof(struct key_opts),
 		.prompt = true, .method = "GET", .path = "/v1/keys", .rows = "keys", .paged = true,
@@ -66,7 +76,8 @@ static const struct command *const subs[] = {
 		sizeof(struct key_opts), .alias = "add", .prompt = true, .method = "POST",
 		.path = "/v1/keys", .print = print_added),
 	COMMAND("key rm", "[--yes] KEY", "revoke an API key, by its id", yes_options,
-		.prompt = true, .method = "DELETE", .path = "/v1/keys/%s", .done = "revoked {0}",
+		.alias = "revoke", .check = check_rm, .prompt = true, .method = "DELETE",
+		.path = "/v1/keys/%s", .done = "revoked {0}",
 		.confirm = "Revoke key {0}? Clients using it will lose access.",
 		.cancelled = "no key was revoked"),
 	NULL,
