@@ -65,6 +65,9 @@ static const struct {
 	{ "logout", "remove the key from ~/.config/lodge/config" },
 	{ "version", "use lodge --version, and lodge status for the service" },
 	{ "ssh", "use lodge shell" },
+	{ "system", "instead of system prune use lodge prune, instead of system df lodge status" },
+	{ "history",
+	  "lodge ps -a lists the commands of a session, lodge snapshot ls its snapshots" },
 };
 
 static bool is_one_of(const char *word, const char *const *words)

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 from client import wait_for
+from lodge import ok
 
 ALL_BYTES = bytes(range(256)) * 1000
 
@@ -124,6 +125,24 @@ def test_background_command(lodged, session):
     assert running(lodged, session) == []
     assert exec_id.encode() in lodged.lodge("ps", "-a", session)[1]
     assert lodged.lodge("logs", "-f", session, exec_id)[1] == b"begun\ngot word\n"
+
+
+def test_the_last_lines_of_the_output(lodged, session):
+    script = "seq 300000; for i in a b c; do echo $i >&2; done; printf end; read line; echo; echo got $line"
+    exec_id = ok(lodged.lodge("exec", "-i", "-d", session, "-c", script)).strip()
+    assert wait_for(lambda: lodged.lodge("logs", session)[1].endswith(b"end"))
+    for n, out, err in (("2", b"300000\nend", "b\nc\n"), ("1", b"end", "c\n"), ("0", b"", ""), ("4", b"299998\n299999\n300000\nend", "a\nb\nc\n")):
+        for words in (("--tail", n), ("--tail=" + n,), ("-n", n)):
+            assert lodged.lodge("logs", *words, session) == (0, out, err), words
+    assert lodged.lodge("logs", "--tail", "all", session) == lodged.lodge("logs", session)
+    follower = lodged.start_lodge("logs", "-f", "--tail", "2", session, exec_id)
+    assert os.read(follower.stdout.fileno(), 100) == b"300000\nend"
+    assert lodged.lodge("attach", session, exec_id, data=b"word\n")[0] == 0
+    assert follower.communicate(timeout=120) == (b"\ngot word\n", b"b\nc\n") and follower.returncode == 0
+    record = json.loads(ok(lodged.lodge("logs", "--tail", "1", "--json", session)))
+    assert (record["stdout"], record["stderr"], record["exit_code"]) == ("got word\n", "c\n", 0)
+    status, out, err = lodged.lodge("logs", "--tail", "x", session)
+    assert (status, out) == (2, b"") and err.startswith("lodge: --tail: "), err
 
 
 def test_kill(lodged, session):

@@ -35,6 +35,33 @@ def test_top_once(lodged, busy, session):
     assert status == 125 and err
 
 
+def test_top_of_some_sessions(lodged, busy, session):
+    for words in (("top", "busy"), ("stats", "--no-stream", busy), ("top", "key:busy"), ("top", "busy", "busy")):
+        assert [row.split()[0] for row in ok(lodged.lodge(*words)).splitlines()] == ["SESSION", "busy"], words
+    both = json.loads(ok(lodged.lodge("top", "--json", session, "busy")))["sessions"]
+    assert [s["id"] for s in both] == [busy, session]
+    status, out, err = lodged.lodge("top", "busy", "nosuch")
+    assert (status, out, err) == (1, b"", "lodge: nosuch: no running sandbox (see lodge ls)\n")
+    assert lodged.lodge("top", "sbx_x") == (2, b"", "lodge: sbx_x: use the key or the id of its session\n")
+    assert lodged.lodge("top", "")[0] == 2
+    t = Terminal("top", session, env=lodged.env(TERM="xterm"))
+    t.wait("(press q to quit)")
+    t.wait(session)
+    t.type("q")
+    assert t.end() == 0 and b"busy" not in t.seen and b"1 sandbox " in t.seen
+
+
+def test_the_manual_names_members_of_the_answer(lodged, busy, session):
+    with open(SOURCE + "/man/lodge-top.1.scd", encoding="utf-8") as f:
+        text = f.read()
+    query = re.search(r"^lodge top --json \| jq '(.*)'$", text, re.M).group(1)
+    assert query == ".sessions[] | [.key // .id, .usage.cpu_pct]"
+    first = json.loads(ok(lodged.lodge("top", "--json")))["sessions"][0]
+    assert first["key"] == "busy" and isinstance(first["usage"]["cpu_pct"], (int, float))
+    described = re.search(r"^\*--json\*\n((?:\t.*\n)+)", text, re.M).group(1).replace("\\", "")
+    assert set(re.findall(r"_([a-z_]+)_", described)) == {"sessions", "usage", *first["usage"]}
+
+
 def test_ls_and_top_are_one_request(lodged, busy, session):
     for words in (("ls",), ("top",), ("top", "--json")):
         with Relay(lodged, lambda line: None) as relay:

@@ -60,6 +60,46 @@ def test_words_of_docker_and_e2b(lodged, client, two):
     assert ok(lodged.lodge("delete", "--yes", "one")).startswith("one (")
 
 
+@pytest.mark.parametrize("words, says", [
+    (("run", "--mount", "type=bind,src=/a,dst=/b", "true"), "there is no option --mount: use -v HOSTDIR:PATH"),
+    (("run", "--env-file", "x", "true"), "there is no option --env-file: name each variable: -e NAME=VALUE"),
+    (("exec", "--env-file=x", "one", "true"), "there is no option --env-file: name each variable: -e NAME=VALUE"),
+    (("run", "--entrypoint", "sh", "true"), "there is no option --entrypoint: write the program as the first word"),
+    (("run", "--privileged", "true"), "for root inside: --root"),
+    (("create", "--privileged", "x"), "use a template with --root"),
+    (("run", "--read-only", "true"), "there is no option --read-only: a sandbox writes only to files of its own"),
+    (("create", "--label", "a=b"), "there is no option --label: use --user and --project"),
+    (("create", "--name", "web"), "there is no option --name: the name of a session is its KEY: lodge create NAME"),
+    (("create", "-v", ".:/x"), "there is no option -v: sessions mount no directories of the host"),
+    (("inspect", "--format", "{{.State}}", "one"), "there is no option --format: use --json"),
+    (("inspect", "-f", "{{.State}}", "one"), "there is no option -f: use --json"),
+    (("ps", "--filter", "x"), "there is no option --filter: use --state, --user or --project"),
+    (("ls", "--filter", "x"), "there is no option --filter: use --state, --user or --project"),
+    (("stop", "-t", "10", "one"), "there is no option -t: lodge stop waits for no process"),
+    (("rm", "--all"), "there is no option --all: name the sessions: lodge rm --yes $(lodge ls -q)"),
+    (("system", "prune"), "there is no lodge system: instead of system prune use lodge prune"),
+    (("system", "df"), "instead of system df lodge status"),
+    (("history", "one"), "there is no lodge history: lodge ps -a"),
+])
+def test_options_of_docker_give_a_hint(lodged, words, says):
+    status, out, err = lodged.lodge(*words)
+    assert (status, out) == (2, b"") and says in err and err.count("\n") == 1, err
+
+
+def test_options_of_docker(lodged, client, two, tmp_path):
+    assert lodged.lodge("create", "limited", "-m", "64M", "--pids-limit", "33")[0] == 0
+    limits = json.loads(ok(lodged.lodge("inspect", "limited", "--json")))["session"]["limits"]
+    assert (limits["memory_bytes"], limits["pids"]) == (64 << 20, 33)
+    _, _, err = lodged.lodge("create", "limited", "--pids-limit", "34")
+    assert "--pids was ignored" in err, err
+    assert ok(lodged.lodge("rm", "-f", "limited")).startswith("limited (")
+    here = lodged.env(LODGE_DATA=str(tmp_path))
+    assert lodged.lodge("run", "-m", "9", "true", env=here)[2] == "lodge: -m 9: needs a unit, as 9M or 9G (9B: bytes)\n"
+    assert lodged.lodge("run", "-m", "64M", "--pids-limit", "40", "true", env=here)[0] == 0
+    assert lodged.lodge("run", "--pids-limit", "0", "true", env=here)[0] == 2
+    assert lodged.lodge("rm", "--force", "two")[0] == 0
+
+
 def test_templates_of_this_machine(lodged, tmp_path):
     """--local names them; without a service they are meant anyway."""
     (tmp_path / "root").mkdir()

@@ -18,12 +18,14 @@ const struct cli_option api_options[] = {
 const struct cli_option yes_options[] = { OPTION_YES, API_OPTIONS, { NULL } };
 
 const struct cli_option session_limit_options[] = {
-	{ "memory", 0, "SIZE", CLI_BYTES, offsetof(struct session_limits, memory),
+	{ "memory", 'm', "SIZE", CLI_BYTES, offsetof(struct session_limits, memory),
 	  "memory; swap is off (512M)", "limits.memory_bytes" },
 	{ "cpus", 0, "N", CLI_MILLI, offsetof(struct session_limits, cpus),
 	  "CPU cores, as 0.5 (a fair share)", "limits.cpu_milli" },
 	{ "pids", 0, "N", CLI_COUNT, offsetof(struct session_limits, pids),
 	  "processes and threads (256)", "limits.pids" },
+	{ "pids-limit", 0, "N", CLI_COUNT, offsetof(struct session_limits, pids), "the same",
+	  "limits.pids", .old = true },
 	{ "disk", 0, "SIZE", CLI_BYTES, offsetof(struct session_limits, disk),
 	  "disk space of its files (1G)", "limits.disk_bytes" },
 	{ "file-size", 0, "SIZE", CLI_BYTES, offsetof(struct session_limits, file_size),

@@ -33,7 +33,8 @@ extern const struct cli_option yes_options[]; /* --yes, and these */
 /* clang-format off */
 #define OPTION_JSON(text) { "json", 0, NULL, CLI_FLAG, offsetof(struct api_cmd, json), text }
 #define OPTION_YES { "yes", 'y', NULL, CLI_FLAG, offsetof(struct api_cmd, yes), \
-	  "do not ask (needed if input is not a terminal)" }
+	  "do not ask (needed if input is not a terminal)", .old_letter = 'f' }, \
+	{ "force", 0, NULL, CLI_FLAG, offsetof(struct api_cmd, yes), "the same", .old = true }
 #define OPTION_LOCAL { "local", 0, NULL, CLI_FLAG, offsetof(struct api_cmd, local), \
 	  "the templates of this machine, without a service" }
 /* of commands that need no lodged */

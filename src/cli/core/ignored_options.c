@@ -45,7 +45,7 @@ static int add_option(const struct cli_option *o, void *at, void *arg)
 {
 	struct ignored *to = arg;
 
-	if (o->field && cli_option_text(o, at) && to->count < OPTIONS_MAX &&
+	if (o->field && !o->old && cli_option_text(o, at) && to->count < OPTIONS_MAX &&
 	    is_settable(o->field) != to->fixed && is_listed(to->fields, o->field))
 		to->options[to->count++] = o->name;
 	return 0;

@@ -16,6 +16,8 @@ static const struct limit {
 	uint64_t min, max;
 } limits[] = {
 	{ "--memory", "memory_bytes", true, LIMITS_MEMORY_MIN, LIMITS_MEMORY_MAX },
+	{ "-m", "memory_bytes", true, LIMITS_MEMORY_MIN, LIMITS_MEMORY_MAX },
+	{ "--pids-limit", "pids", false, LIMITS_PIDS_MIN, LIMITS_PIDS_MAX },
 	{ "--disk", "disk_bytes", true, LIMITS_DISK_MIN, LIMITS_DISK_MAX },
 	{ "--file-size", "file_bytes", true, LIMITS_FILE_MIN, LIMITS_DISK_MAX },
 	{ "--output", "output_bytes", true, LIMITS_OUTPUT_MIN, LIMITS_OUTPUT_MAX },
@@ -102,9 +104,10 @@ static int set_flag(void *at, const char *name, const char *value, struct err *e
 /* clang-format on */
 
 const struct cli_option template_options[] = {
-	SET("memory", 0, "SIZE", set_limit, "memory; swap is off (512M)"),
+	SET("memory", 'm', "SIZE", set_limit, "memory; swap is off (512M)"),
 	SET("cpus", 0, "N", set_cpus, "CPU cores, as 0.5 (a fair share)"),
 	SET("pids", 0, "N", set_limit, "processes and threads (256)"),
+	{ "pids-limit", 0, "N", CLI_SET, 0, "the same", .set = set_limit, .old = true },
 	SET("disk", 0, "SIZE", set_limit, "disk space of its files (1G)"),
 	SET("inodes", 0, "N", set_limit, "files and directories (200000)"),
 	SET("file-size", 0, "SIZE", set_limit, "size of a single file (1G)"),

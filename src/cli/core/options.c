@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "cli/core/command.h"
 #include "cli/core/human.h"
+#include "cli/core/option_hints.h"
 #include "client/client.h"
 
 DEFINE_AUTO(json_t *, json_decref);
@@ -186,6 +187,18 @@ static int set(struct parse *p, const struct search *s, const char *shown, const
 	return err_set(p->err, ERR_INVALID, "%s: %s must not be empty", shown, o->arg);
 }
 
+/* option: `len` bytes, with its dashes. */
+static int fail_unknown(struct parse *p, const char *option, size_t len)
+{
+	const char *hint = option_hint(p->cmd->name, option, len);
+	int shown = (int)(len < QUOTED ? len : QUOTED);
+
+	return hint ? err_set(p->err, ERR_INVALID, "there is no option %.*s: %s", shown, option,
+			      hint)
+		    : err_set(p->err, ERR_INVALID, "unknown option %.*s (try lodge %s --help)",
+			      shown, option, p->cmd->name);
+}
+
 static int parse_long(struct parse *p, const char *word)
 {
 	const char *eq = strchr(word, '=');
@@ -193,8 +206,7 @@ static int parse_long(struct parse *p, const char *word)
 	char shown[64];
 
 	if (!cli_option_each(p->cmd->options, p->opts, match, &s))
-		return err_set(p->err, ERR_INVALID, "unknown option --%.*s (try lodge %s --help)",
-			       (int)(s.len < QUOTED ? s.len : QUOTED), word, p->cmd->name);
+		return fail_unknown(p, word - 2, s.len + 2);
 	snprintf(shown, sizeof(shown), "--%s", s.found->name);
 	if (eq && !s.found->arg)
 		return err_set(p->err, ERR_INVALID, "%s: takes no value", shown);
@@ -208,9 +220,7 @@ static int parse_short(struct parse *p, const char *letters)
 		char shown[] = { '-', *letters, '\0' };
 
 		if (!cli_option_each(p->cmd->options, p->opts, match, &s))
-			return err_set(
-				p->err, ERR_INVALID, "unknown option %s (try lodge %s --help)",
-				*letters > ' ' && *letters < 0x7f ? shown : "-?", p->cmd->name);
+			return fail_unknown(p, *letters > ' ' && *letters < 0x7f ? shown : "-?", 2);
 		if (s.found->arg)
 			return set(p, &s, shown, letters[1] ? letters + 1 : NULL);
 		if (set(p, &s, shown, NULL) < 0)

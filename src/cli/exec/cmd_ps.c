@@ -13,7 +13,7 @@
 struct ps_opts {
 	struct api_cmd a;
 	bool all, follow;
-	const char *signal;
+	const char *signal, *tail;
 };
 
 static int find_newest(struct exec_job *j, const char *state, struct err *err)
@@ -100,17 +100,43 @@ const struct command cmd_ps = {
 
 /* ---- logs ------------------------------------------------------------------------------------ */
 
+/* --tail N; "all" is as without it. */
+static int parse_tail(struct api_cmd *a, struct exec_job *j, struct err *err)
+{
+	const char *tail = ((struct ps_opts *)a)->tail;
+
+	j->tails = tail && strcmp(tail, "all") != 0;
+	return j->tails ? api_cmd_count_of(a, "--tail", tail, 0, UINT32_MAX, &j->tail, err) : 0;
+}
+
+/* Reads what there is, writes the end of it, and goes on from there. */
+static int follow_tail(struct exec_job *j, bool wait, struct err *err)
+{
+	bool keep = j->keep;
+
+	j->keep = true;
+	if (exec_job_follow(j, false, err) < 0)
+		return -1;
+	j->keep = keep;
+	if (!keep && exec_job_write_tail(j, err) < 0)
+		return -1;
+	return wait && !j->end ? exec_job_follow(j, true, err) : 0;
+}
+
 static int run_logs(struct api_cmd *a, struct err *err)
 {
 	auto_fini(exec_job_fini) struct exec_job j = { .keep = a->json };
+	bool follow = ((struct ps_opts *)a)->follow;
 
-	if (find_job(a, NULL, &j, err) < 0 ||
-	    exec_job_follow(&j, ((struct ps_opts *)a)->follow, err) < 0)
+	if (parse_tail(a, &j, err) < 0 || find_job(a, NULL, &j, err) < 0 ||
+	    (j.tails ? follow_tail : exec_job_follow)(&j, follow, err) < 0)
 		return -1;
+	if (j.tails)
+		exec_job_cut_tail(&j);
 	if (a->json)
 		return !j.end && exec_job_get(&j, &j.end, err) < 0 ? -1
 								   : exec_job_write_json(&j, err);
-	if (j.gap)
+	if (j.gap && !j.tails)
 		fputs("lodge: the oldest output was discarded (limit: output_bytes)\n", stderr);
 	return 0;
 }
@@ -118,6 +144,8 @@ static int run_logs(struct api_cmd *a, struct err *err)
 static const struct cli_option logs_options[] = {
 	{ "follow", 'f', NULL, CLI_FLAG, offsetof(struct ps_opts, follow),
 	  "keep printing until it ends" },
+	{ "tail", 0, "N", CLI_TEXT, offsetof(struct ps_opts, tail),
+	  "only the last N lines of each stream (all)", .old_letter = 'n' },
 	OPTION_JSON("print its record and output as JSON"),
 	CLI_INCLUDE(target_options, 0),
 	{ NULL },
@@ -125,7 +153,7 @@ static const struct cli_option logs_options[] = {
 
 const struct command cmd_logs = {
 	.name = "logs",
-	.usage = "[-f] [--json] SESSION [EXEC]",
+	.usage = "[-f] [--tail N] [--json] SESSION [EXEC]",
 	.summary = "print the output of a command",
 	.options = logs_options,
 	.more = "EXEC is the id of a command (see lodge ps); the default is the newest.\n",

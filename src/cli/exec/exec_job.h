@@ -19,6 +19,8 @@ struct exec_job {
 	char id[JOB_ID];
 	uint64_t at[JOB_STREAMS]; /* bytes read */
 	bool keep; /* collect the output instead of writing it */
+	bool tails; /* of that, only the last lines of each stream: this number */
+	uint64_t tail;
 	struct job_text {
 		char *bytes;
 		size_t len, capacity;

@@ -15,9 +15,41 @@
 #include "base/file_io.h"
 #include "base/vec.h"
 
-enum { WAIT_MS = 30000, RANDOM = 18, KEY_LENGTH = BASE64_ENCODED(RANDOM) };
+enum { WAIT_MS = 30000, RANDOM = 18, KEY_LENGTH = BASE64_ENCODED(RANDOM), UNCUT = 1 << 20 };
 
 /* ---- writing --------------------------------------------------------------------------------- */
+
+/* Where the last n lines begin; a last line may have no end. */
+static size_t find_tail(const struct job_text *t, uint64_t n)
+{
+	size_t at = t->len;
+
+	if (n && at && t->bytes[at - 1] == '\n')
+		at--;
+	while (n && at) {
+		const char *end = memrchr(t->bytes, '\n', at);
+
+		if (--n == 0)
+			return end ? (size_t)(end - t->bytes) + 1 : 0;
+		at = end ? (size_t)(end - t->bytes) : 0;
+	}
+	return at;
+}
+
+static void cut_tail(struct job_text *t, uint64_t n)
+{
+	size_t at = find_tail(t, n);
+
+	if (at)
+		memmove(t->bytes, t->bytes + at, t->len - at);
+	t->len -= at;
+}
+
+void exec_job_cut_tail(struct exec_job *j)
+{
+	for (int i = 0; i < JOB_STREAMS; i++)
+		cut_tail(&j->kept[i], j->tail);
+}
 
 static int keep(struct job_text *t, const char *bytes, size_t len, struct err *err)
 {
@@ -45,6 +77,15 @@ static int write_out(struct exec_job *j, int which, const char *bytes, size_t le
 	return e < 0 ? err_sys(err, -e, "standard %s", which == JOB_OUT ? "output" : "error") : 0;
 }
 
+int exec_job_write_tail(struct exec_job *j, struct err *err)
+{
+	exec_job_cut_tail(j);
+	for (int i = 0; i < JOB_STREAMS; i++)
+		if (write_out(j, i, j->kept[i].bytes, j->kept[i].len, err) < 0)
+			return -1;
+	return 0;
+}
+
 /* `at` is the offset of this piece, which is base64. */
 static int emit_text(struct exec_job *j, int which, uint64_t at, const char *text, size_t len,
 		     struct err *err)
@@ -60,6 +101,8 @@ static int emit_text(struct exec_job *j, int which, uint64_t at, const char *tex
 	skip = at < j->at[which] ? (size_t)(j->at[which] - at) : 0;
 	if (skip >= n)
 		return 0;
+	if (j->tails && j->kept[which].len > UNCUT)
+		cut_tail(&j->kept[which], j->tail);
 	if ((j->keep ? keep(&j->kept[which], bytes + skip, n - skip, err)
 		     : write_out(j, which, bytes + skip, n - skip, err)) < 0)
 		return -1;

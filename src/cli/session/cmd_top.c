@@ -58,6 +58,53 @@ static void stop(int signo)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
+static bool is_operand(const char *operand, const json_t *s)
+{
+	char ref[TARGET_REF];
+	struct err ignored;
+
+	if (target_ref(operand, ref, &ignored) < 0)
+		return false;
+	return strncmp(ref, "key:", 4) == 0 ? member_is(s, "key", ref + 4)
+					    : member_is(s, "id", ref);
+}
+
+static bool is_wanted(const struct api_cmd *a, const json_t *s)
+{
+	for (int i = 0; i < a->argc; i++)
+		if (is_operand(a->argv[i], s))
+			return true;
+	return !a->argc;
+}
+
+/* Removes other sessions than those on the command line. */
+static void filter(const struct api_cmd *a, const json_t *now)
+{
+	json_t *list = json_object_get(now, "sessions");
+
+	for (size_t i = json_array_size(list); i-- > 0;)
+		if (!is_wanted(a, json_array_get(list, i)))
+			json_array_remove(list, i);
+}
+
+/* Each operand must have a sandbox at the start. */
+static int check_found(const struct api_cmd *a, const json_t *now, struct err *err)
+{
+	json_t *s;
+	size_t k;
+
+	for (int i = 0; i < a->argc; i++) {
+		bool found = false;
+
+		json_array_foreach (json_object_get(now, "sessions"), k, s)
+			found |= is_operand(a->argv[i], s);
+		if (!found)
+			return err_set(err, ERR_NOT_FOUND,
+				       "%.100s: no running sandbox (see lodge ls)", a->argv[i]);
+	}
+	return 0;
+}
+
 /* The service sorts them, and measures the CPU share since the sample before. */
 static int sample(struct api_cmd *a, int wait_ms, json_t **ret, struct err *err)
 {
@@ -65,7 +112,10 @@ static int sample(struct api_cmd *a, int wait_ms, json_t **ret, struct err *err)
 
 	snprintf(path, sizeof(path),
 		 "/v1/sessions?view=row&state=active&sort=cpu&limit=5000&sample_ms=%d", wait_ms);
-	return client_call(a->client, "GET", path, NULL, ret, err);
+	if (client_call(a->client, "GET", path, NULL, ret, err) < 0)
+		return -1;
+	filter(a, *ret);
+	return 0;
 }
 
 /* A thread takes samples, so that a service that does not respond cannot keep the user from
@@ -208,7 +258,7 @@ static int run_screen(struct api_cmd *a, struct err *err)
 	json_t *now = NULL;
 	int r;
 
-	if (wait_for_sample(a, ONCE_MS, false, &now, err) < 0)
+	if (wait_for_sample(a, ONCE_MS, false, &now, err) < 0 || check_found(a, now, err) < 0)
 		return -1;
 	sigaction(SIGTERM, &act, NULL);
 	sigaction(SIGHUP, &act, NULL);
@@ -225,7 +275,7 @@ static int run_once(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 
-	if (wait_for_sample(a, ONCE_MS, false, &answer, err) < 0)
+	if (wait_for_sample(a, ONCE_MS, false, &answer, err) < 0 || check_found(a, answer, err) < 0)
 		return -1;
 	return api_cmd_write(a, answer, api_cmd_print_answer, err);
 }
@@ -238,20 +288,39 @@ static int run(struct api_cmd *a, struct err *err)
 	return run_screen(a, err);
 }
 
+/* The rows do not name their sandboxes. */
+static int check(struct api_cmd *a, struct err *err)
+{
+	char ref[TARGET_REF];
+
+	for (int i = 0; i < a->argc; i++) {
+		if (target_ref(a->argv[i], ref, err) < 0)
+			return -1;
+		if (strncmp(ref, "sbx_", 4) == 0)
+			return api_cmd_misuse(a, err, "%.40s: use the key or the id of its session",
+					      ref);
+	}
+	return 0;
+}
+
 static const struct cli_option options[] = {
 	{ "once", '1', NULL, CLI_FLAG, offsetof(struct top_opts, once),
 	  "print one table and exit, as without a terminal" },
+	{ "no-stream", 0, NULL, CLI_FLAG, offsetof(struct top_opts, once), "the same",
+	  .old = true },
 	API_OPTIONS,
 	{ NULL },
 };
 
 const struct command cmd_top = {
 	.name = "top",
-	.usage = "[--once]",
+	.usage = "[--once] [SESSION...]",
 	.summary = "watch what sandboxes use",
 	.options = options,
 	.more = "Press q to quit. 100 CPU% is one core.\n",
 	.size = sizeof(struct top_opts),
+	.most = -1,
+	.check = check,
 	.run = run,
 	.rows = "sessions",
 	.fields = fields,
