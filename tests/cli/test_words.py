@@ -77,6 +77,12 @@ def test_words_of_docker_and_e2b(lodged, client, two):
     (("ls", "--filter", "x"), "there is no option --filter: use --state, --user or --project"),
     (("stop", "-t", "10", "one"), "there is no option -t: lodge stop waits for no process"),
     (("rm", "--all"), "there is no option --all: name the sessions: lodge rm --yes $(lodge ls -q)"),
+    (("export", "-o", "x.tar", "one"), "there is no option -o: the archive is standard output: add > FILE"),
+    (("export", "one", "x.tar"), "export: the archive is standard output: add > x.tar"),
+    (("import", "-i", "x.tar"), "there is no option -i: the archive is standard input: add < FILE"),
+    (("import", "x.tar"), "import: the archive is standard input: add < x.tar"),
+    (("run", "-v", "/etc/passwd:/f", "true"), "-v: /etc/passwd: only directories can be mounted, and this is a file"),
+    (("run", "-v", "/tmp:/vol:rw,z", "true"), '-v /tmp:/vol:rw,z: mode "rw,z" must be ro or rw'),
     (("system", "prune"), "there is no lodge system: instead of system prune use lodge prune"),
     (("system", "df"), "instead of system df lodge status"),
     (("history", "one"), "there is no lodge history: lodge ps -a"),
@@ -98,6 +104,31 @@ def test_options_of_docker(lodged, client, two, tmp_path):
     assert lodged.lodge("run", "-m", "64M", "--pids-limit", "40", "true", env=here)[0] == 0
     assert lodged.lodge("run", "--pids-limit", "0", "true", env=here)[0] == 2
     assert lodged.lodge("rm", "--force", "two")[0] == 0
+
+
+def test_an_operand_that_belongs_to_an_option(lodged, client, two):
+    for words in (("snapshot", "one", "clean"), ("snapshot", "create", "one", "clean"), ("commit", "one", "clean")):
+        assert lodged.lodge(*words) == (2, b"", 'lodge: snapshot create: no session "clean" (did you mean --name clean?)\n')
+    assert client.get(f"/v1/sessions/{two[0]}/snapshots").json["snapshots"] == []
+    assert len(ok(lodged.lodge("snapshot", "one", "two")).split()) == 2
+    assert lodged.lodge("extend", "one", "1h") == (2, b"", 'lodge: extend: no session "1h" (did you mean --by 1h?)\n')
+    assert lodged.lodge("extend", "one", "--by", "1h")[0] == 0 and lodged.lodge("extend", "one", "two")[0] == 0
+    status, out, err = lodged.lodge("extend", "one", "nosuch")
+    assert status == 1 and out.startswith(b"one (") and err.startswith("lodge: nosuch: "), (out, err)
+
+
+def test_a_script_that_was_taken_for_a_program(lodged, two, tmp_path):
+    hint = "lodge: to run it as a script: lodge exec one -c SCRIPT\n"
+    for script in ("echo hi; exit 3", "true&&false", "echo $HOME"):
+        status, out, err = lodged.lodge("exec", "one", script)
+        assert (status, out) == (127, b"") and err.endswith(": not found\n" + hint), err
+    assert lodged.lodge("exec", "-d", "one", "a b")[2].endswith(hint)
+    for words in (("nosuch",), ("no such", "word")):
+        assert lodged.lodge("exec", "one", *words)[2].count("\n") == 1
+    here = lodged.env(LODGE_DATA=str(tmp_path))
+    assert lodged.lodge("run", "echo hi; exit 3", env=here) == (
+        127, b"", "lodge: echo hi; exit 3: not found (to run it as a script: lodge run -c SCRIPT)\n")
+    assert "script" not in lodged.lodge("run", "no such", "word", env=here)[2]
 
 
 def test_templates_of_this_machine(lodged, tmp_path):

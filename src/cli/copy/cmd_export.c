@@ -37,6 +37,9 @@ static int export_session(struct api_cmd *a, struct err *err)
 
 static int check_export(struct api_cmd *a, struct err *err)
 {
+	if (a->argc > 1)
+		return api_cmd_misuse(
+			a, err, "export: the archive is standard output: add > %.100s", a->argv[1]);
 	if (!isatty(STDOUT_FILENO))
 		return 0;
 	return api_cmd_misuse(a, err,
@@ -62,7 +65,7 @@ const struct command cmd_export = {
 	.summary = "save a session or a snapshot to a file",
 	.options = export_options,
 	.least = 1,
-	.most = 1,
+	.most = 2, /* check_export() explains the second */
 	.check = check_export,
 	.run = run_export,
 };
@@ -76,6 +79,9 @@ struct import_opts {
 
 static int check_import(struct api_cmd *a, struct err *err)
 {
+	if (a->argc)
+		return api_cmd_misuse(a, err, "import: the archive is standard input: add < %.100s",
+				      a->argv[0]);
 	if (!isatty(STDIN_FILENO))
 		return 0;
 	return api_cmd_misuse(a, err,
@@ -128,6 +134,7 @@ const struct command cmd_import = {
 	.options = import_options,
 	.more = "`lodge create --snapshot ID` creates a session from it.\n",
 	.size = sizeof(struct import_opts),
+	.most = 1, /* check_import() explains it */
 	.check = check_import,
 	.run = run_import,
 	.plain = "snapshot.id",

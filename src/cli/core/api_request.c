@@ -94,6 +94,20 @@ int api_cmd_find_snapshot(struct api_cmd *a, const char *ref, const char *which,
 	return 0;
 }
 
+int api_cmd_check_last(struct api_cmd *a, const char *option, struct err *err)
+{
+	auto_json json_t *answer = NULL;
+	const char *last = a->argv[a->argc - 1];
+	char ref[TARGET_REF];
+
+	if (a->argc < 2 || target_is_id(last) || target_ref(last, ref, err) < 0 ||
+	    api_cmd_call(a, "GET", NULL, &answer, err, "/v1/sessions/%s", ref) == 0 ||
+	    err->code != ERR_NOT_FOUND)
+		return 0; /* the request itself reports other errors */
+	return api_cmd_misuse(a, err, "%s: no session \"%.100s\" (did you mean %s %.100s?)",
+			      a->cmd->name, last, option, last);
+}
+
 /* ---- fields ---------------------------------------------------------------------------------- */
 
 static json_t *split(const char *list)

@@ -45,4 +45,8 @@ int api_cmd_query(char *path, size_t size, const char *name, const char *value, 
 int api_cmd_find_snapshot(struct api_cmd *a, const char *ref, const char *which, json_t **ret,
 			  struct err *err);
 
+/* Before one request for each session: fails if the last of several operands is no session, but
+ * what belongs to an option, as the name of a snapshot. */
+int api_cmd_check_last(struct api_cmd *a, const char *option, struct err *err);
+
 #endif

@@ -20,6 +20,9 @@ enum {
 	CLI_EXIT_UNREAD = 128 + 13, /* as if killed by SIGPIPE */
 };
 
+/* A program whose name has one of these was most likely meant as a script. */
+#define CLI_SHELL_CHARS " \t\n;&|<>$`*"
+
 /* at: the address in the option struct. value: NULL if the option takes none. Returns 0 or -1. */
 typedef int cli_option_fn(void *at, const char *name, const char *value, struct err *err);
 

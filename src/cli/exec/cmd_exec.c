@@ -57,6 +57,14 @@ static void explain_status(const struct api_cmd *a, const struct exec_job *j, in
 			status == CLI_EXIT_NOT_FOUND ? "command not found" : "not executable");
 }
 
+/* One word that no program was found for, but a shell would understand, is a script. */
+static void hint_script(const struct api_cmd *a, int status)
+{
+	if (is_of_program(a, status) && a->argc == 2 && strpbrk(program(a), CLI_SHELL_CHARS))
+		fprintf(stderr, "lodge: to run it as a script: lodge exec %s -c SCRIPT\n",
+			a->argv[0]);
+}
+
 /* A program that could not be executed has ended by now. */
 static int detached_status(const struct api_cmd *a, struct exec_job *j, struct err *err)
 {
@@ -69,6 +77,7 @@ static int detached_status(const struct api_cmd *a, struct exec_job *j, struct e
 	if (!is_of_program(a, status))
 		return 0;
 	explain_status(a, j, status);
+	hint_script(a, status);
 	return status;
 }
 
@@ -99,6 +108,7 @@ static int run_attached(struct api_cmd *a, struct exec_job *j, json_t *body, str
 		return exec_job_write_json(j, err) < 0 ? -1 : status;
 	exec_job_explain(j);
 	explain_status(a, j, status);
+	hint_script(a, status);
 	return status;
 }
 

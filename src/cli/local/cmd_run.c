@@ -101,6 +101,10 @@ static int open_dir(const char *name, const char *host, struct dir_opt *d, struc
 	auto_close int fd = open(host, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int need = R_OK | X_OK | (d->writable ? W_OK : 0);
 
+	if (fd < 0 && errno == ENOTDIR && faccessat(AT_FDCWD, host, F_OK, AT_EACCESS) == 0)
+		return err_set(err, ERR_INVALID,
+			       "%s: %.200s: only directories can be mounted, and this is a file",
+			       name, host);
 	if (fd < 0 || faccessat(AT_FDCWD, host, need, AT_EACCESS) < 0)
 		return err_sys(err, errno, "%s: %s", name, host);
 	d->fd = steal_fd(&fd);
@@ -131,6 +135,9 @@ static int add_mount(struct dirs *dirs, bool writable, const char *name, const c
 		path[--n] = '\0';
 	if (n < sizeof(d.path))
 		memcpy(d.path, path, n);
+	if (strchr(spec, ':') && path[0] != '/')
+		return err_set(err, ERR_INVALID, "%s %.100s: mode \"%.40s\" must be ro or rw", name,
+			       value, path);
 	if (!keeper_path_is_valid(d.path))
 		return err_set(err, ERR_INVALID,
 			       "%s %.100s: PATH must be absolute, without \".\" and \"..\"", name,
@@ -295,8 +302,9 @@ static void find_cause(struct local_run *r)
 }
 
 /* `docker run IMAGE` has an image where lodge run has a command. */
-static int fail_start(const struct run_opts *o, struct local_run *r, const char *command)
+static int fail_start(const struct run_opts *o, struct local_run *r, char *const *argv)
 {
+	const char *command = o->script ? "bash" : argv[0];
 	int status = local_run_start_status(&r->err, command);
 	size_t n = strlen(r->err.msg);
 	struct template t;
@@ -312,6 +320,10 @@ static int fail_start(const struct run_opts *o, struct local_run *r, const char 
 	} else if (status == CLI_EXIT_NOT_FOUND && strchr(command, ':')) {
 		snprintf(r->err.msg + n, sizeof(r->err.msg) - n,
 			 " (lodge run takes no image; see --template)");
+	} else if (status == CLI_EXIT_NOT_FOUND && !o->script && !argv[1] &&
+		   strpbrk(command, CLI_SHELL_CHARS)) {
+		snprintf(r->err.msg + n, sizeof(r->err.msg) - n,
+			 " (to run it as a script: lodge run -c SCRIPT)");
 	}
 	return cli_option_fail(status, &r->err);
 }
@@ -328,7 +340,7 @@ static int run_in(struct run_opts *o, struct local_run *r, char **argv)
 	terminal_restore();
 	if (n < 0 && guest_exec_state(r->x) == GUEST_EXEC_FAILED && !guest_exec_pid(r->x) &&
 	    r->err.code)
-		return fail_start(o, r, o->script ? "bash" : argv[0]);
+		return fail_start(o, r, argv);
 	find_cause(r);
 	return local_run_report(r);
 }

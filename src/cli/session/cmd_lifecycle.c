@@ -6,6 +6,7 @@
 #include "cli/core/api_cmd.h"
 #include "cli/core/ignored_options.h"
 #include "cli/core/print_session.h"
+#include "cli/core/quantity.h"
 #include "cli/core/unenforced.h"
 
 /* ---- new ------------------------------------------------------------------------------------- */
@@ -280,6 +281,18 @@ static void print_extended(struct api_cmd *a, const json_t *answer)
 		      format_extension(answer, how), *idle ? idle : "-");
 }
 
+static int run_extend(struct api_cmd *a, struct err *err)
+{
+	struct err ignored;
+	uint64_t ms;
+
+	if (!((struct extend_opts *)a)->by &&
+	    quantity_ms("", a->argv[a->argc - 1], &ms, &ignored) == 0 &&
+	    api_cmd_check_last(a, "--by", err) < 0)
+		return -1;
+	return api_cmd_request(a, err);
+}
+
 static const struct cli_option extend_options[] = {
 	{ "by", 0, "TIME", CLI_MS, offsetof(struct extend_opts, by),
 	  "by TIME (20m), at most to its maximum lifetime", "ms" },
@@ -298,6 +311,7 @@ const struct command cmd_extend = {
 	.prompt = true,
 	.method = "POST",
 	.path = "/v1/sessions/%s/extend",
+	.run = run_extend,
 	.sessions = true,
 	.print = print_extended,
 };

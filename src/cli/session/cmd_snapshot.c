@@ -90,6 +90,15 @@ static const struct cli_option snapshot_options[] = {
 	{ NULL },
 };
 
+/* `lodge snapshot alice clean` must not take a snapshot without the name. */
+static int run_create(struct api_cmd *a, struct err *err)
+{
+	if (a->argc == 2 && !((struct snapshot_opts *)a)->name &&
+	    api_cmd_check_last(a, "--name", err) < 0)
+		return -1;
+	return api_cmd_request(a, err);
+}
+
 static const struct command snapshot_create = {
 	.name = "snapshot create",
 	.usage = "[--name NAME] SESSION...",
@@ -102,6 +111,7 @@ static const struct command snapshot_create = {
 	.method = "POST",
 	.path = "/v1/sessions/%s/snapshots",
 	.sessions = true,
+	.run = run_create,
 	.plain = "snapshot.id",
 };
 
