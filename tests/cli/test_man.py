@@ -66,6 +66,30 @@ def test_help(form):
         assert 0 < len(line) <= 60, line
 
 
+def read(name):
+    with open(os.path.join(SOURCE, name), encoding="utf-8") as f:
+        return f.read()
+
+
+def test_the_manual_has_all_codes_of_errors():
+    codes = re.search(r"enum lodge_code \{(.*?)\};", read("include/lodge.h"), re.S).group(1)
+    codes = set(re.findall(r"^\t(LODGE_[A-Z_]+)", codes, re.M)) - {"LODGE_OK"}
+    assert set(re.findall(r"^\|  (LODGE_[A-Z_]+)$", read("man/liblodge.3.scd"), re.M)) == codes
+
+
+def test_the_manual_names_settings_that_can_be_zero():
+    text = " ".join(read("man/lodged.conf.5.scd").split()).replace("\\", "")
+    says = re.search(r"0 selects the default, except .*? Defaults are", text).group(0)
+    assert set(re.findall(r"_([a-z_]+)_", says)) == {"max_active", "concurrent", "pool", "pool_min", "drain"}
+
+
+def test_pages_about_the_first_hour():
+    assert 'export LODGE_DATA=$PWD/demo-data' in read("docs/c.md") and "started by root are still running" in " ".join(read("docs/c.md").split())
+    assert "x-api-key" in read("docs/http.md").split("## Existing clients")[1] and "`repoUrl`" in read("docs/http.md")
+    for page in ("README.md", "docs/guides/first-five-minutes.md"):
+        assert "Snapshots stay when their session is deleted" in read(page) and "lodge snapshot rm" in read(page), page
+
+
 def test_a_letter_means_one_thing():
     meanings = {}
     for form in FORMS:

@@ -15,7 +15,7 @@ import threading
 
 import pytest
 
-from client import wait_for
+from client import SOURCE, wait_for
 from lodge import LODGE, failed, ok
 from roots import docker_parts, docker_save, layout, needs_busybox, root, sandboxes, tar
 from terminal import Terminal
@@ -376,12 +376,15 @@ def test_missing_tar_is_reported(lodged, client, name, tmp_path):
 # ---- listing ----------------------------------------------------------------------------------
 
 
-def test_listing(lodged):
+def test_listing(lodged, tmp_path):
     rows = ok(lodged.lodge("templates")).splitlines()
     assert [r.split()[0] for r in rows] == ["TEMPLATE", "host", "empty"] and rows[1].endswith("built in")
     assert ok(lodged.lodge("templates", "ls")).splitlines() == rows
     assert json.loads(ok(lodged.lodge("templates", "--json")))["templates"][0]["name"] == "host"
     assert "built in" in ok(lodged.lodge("templates", "show", "host"))
+    with open(os.path.join(SOURCE, "man/lodge-template.1.scd"), encoding="utf-8") as f:
+        assert "The service lists both, *--local* only _host_." in f.read()
+    assert ok(lodged.lodge("template", "ls", "-q", "--data", str(tmp_path))).split() == ["host"]
     failed(lodged.lodge("templates", "show", "nosuch"), "nosuch")
 
 
