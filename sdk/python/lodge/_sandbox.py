@@ -15,7 +15,7 @@ from ._http import Name
 from ._options import UNSET, Size, limits_of, named_options, names_of, session_of
 from ._part import Part
 from ._words import OtherWords, find, other_words
-from .errors import ConflictError, Error, GoneError, IgnoredWarning, InvalidError, NotFoundError, StateLostWarning
+from .errors import ConflictError, Error, IgnoredWarning, InvalidError, NotFoundError, StateLostWarning
 from .types import Record, Result
 
 if TYPE_CHECKING:
@@ -34,6 +34,13 @@ ID = re.compile("(ses|sbx)_[0-9a-z]+")
 
 def when(ms: Optional[int]) -> Optional[datetime.datetime]:
     return None if ms is None else datetime.datetime.fromtimestamp(ms / 1000, datetime.timezone.utc)
+
+
+def check_name(name: object) -> None:
+    if name is None or name == "":
+        raise InvalidError("name: must not be empty")
+    if not isinstance(name, str):
+        raise InvalidError(f"name: must be text, not {type(name).__name__}")
 
 
 def ref_of(name: str) -> str:
@@ -160,16 +167,17 @@ class SandboxApi(Part, metaclass=OtherWords):
         want = session_of(memory=memory, cpus=cpus, disk=disk, processes=processes, file_size=file_size,
                           idle_timeout=idle_timeout, lifetime=lifetime, user=user, template=template,
                           snapshot=getattr(snapshot, "id", snapshot), env=env, metadata=metadata, policy=policy)
-        if not name:
-            raise InvalidError("name: must not be empty")
+        check_name(name)
         return cls._with(client, url, api_key, lambda at, owned: cls._enter(at, owned, name, want))
 
     @classmethod
     def get(cls, name: str, *, url: Optional[str] = None, api_key: Optional[str] = None,
             client: Optional[Client] = None) -> Sandbox:
-        """Return the sandbox of a name or an id; raises NotFoundError or GoneError if there is none.
+        """Return the sandbox of a name or an id; raises NotFoundError if there is none, as a GoneError if it was deleted.
 
         A hibernated one is not resumed before it is used."""
+        check_name(name)
+
         def op(at: Any, owned: bool) -> Op:
             record = yield at.session(ref_of(name)).get()
             return cls(at, at._session_type(at._driver, "", {"session": record}), owns_client=owned)
@@ -385,7 +393,7 @@ class SandboxApi(Part, metaclass=OtherWords):
             raise InvalidError("name: only for one fork, without count")
         try:
             made = yield self._session.fork(1 if count is None else count, name, snapshot)
-        except (GoneError, NotFoundError):
+        except NotFoundError:
             if snapshot is None:
                 raise
             made = []

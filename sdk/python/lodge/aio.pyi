@@ -488,7 +488,7 @@ class AsyncSandbox:
         """
     @classmethod
     async def get(cls, name: str, *, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[AsyncClient]=None) -> AsyncSandbox:
-        """Return the sandbox of a name or an id; raises NotFoundError or GoneError if there is none.
+        """Return the sandbox of a name or an id; raises NotFoundError if there is none, as a GoneError if it was deleted.
 
         A hibernated one is not resumed before it is used.
         """

@@ -550,7 +550,7 @@ class Sandbox:
         """
     @classmethod
     def get(cls, name: str, *, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[Client]=None) -> Sandbox:
-        """Return the sandbox of a name or an id; raises NotFoundError or GoneError if there is none.
+        """Return the sandbox of a name or an id; raises NotFoundError if there is none, as a GoneError if it was deleted.
 
         A hibernated one is not resumed before it is used.
         """

@@ -159,8 +159,8 @@ class SessionExpiredError(SandboxError):
     code = "GONE"
 
 
-class GoneError(SessionExpiredError):
-    """It was destroyed; details["cause"] has the actor, time and reason."""
+class GoneError(SessionExpiredError, NotFoundError):
+    """It was destroyed; details["cause"] has the actor, time and reason. A NotFoundError, too: it no longer exists."""
 
 
 _BY_CODE: Dict[str, Type[Error]] = {

@@ -156,7 +156,7 @@ export class NotFoundError extends LodgeError {}
 export class ConflictError extends LodgeError {}
 
 /**
- * The object existed and was deleted; `details` say by whom and when.
+ * The object existed and was deleted; `details` say by whom and when. It is a {@link NotFoundError} too.
  *
  * @example
  * ```ts
@@ -168,7 +168,7 @@ export class ConflictError extends LodgeError {}
  * console.log(error instanceof GoneError); // true
  * ```
  */
-export class GoneError extends LodgeError {}
+export class GoneError extends NotFoundError {}
 
 /**
  * A quota or a limit of memory, processes, disk or size was reached.

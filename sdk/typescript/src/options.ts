@@ -130,6 +130,15 @@ export function checkOptions(call: string, options: object, ...groups: (readonly
   }
 }
 
+/** What a value is, for a message. */
+export function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return "an array";
+  if (value === null || value === undefined) return String(value);
+  if (typeof value !== "object") return `a ${typeof value}`;
+  const name = (value.constructor as { name?: string } | undefined)?.name;
+  return name && name !== "Object" ? `a ${name}` : "an object";
+}
+
 // ---- values ----------------------------------------------------------------------------------------
 
 const UNITS: Record<string, number> = { "": 1, K: 1 << 10, M: 1 << 20, G: 1 << 30, T: 2 ** 40 };

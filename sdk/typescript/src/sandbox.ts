@@ -11,7 +11,7 @@ import {
   type RunOptions,
   type TextRunOptions,
 } from "./command.js";
-import { isAbsent, isLodgeError } from "./errors.js";
+import { isAbsent, isLodgeError, lodgeError } from "./errors.js";
 import type { Command as Words, Execution } from "./exec.js";
 import type { LodgeClient, SessionFilter } from "./lodge.js";
 import { mapItems, type MapOptions } from "./map.js";
@@ -24,6 +24,7 @@ import {
   checkOptions,
   clientOf,
   given,
+  kindOf,
   limitsOf,
   requestOf,
   type ConnectionOptions,
@@ -79,6 +80,12 @@ function warnAbout(client: LodgeClient, entered: EnteredSession): void {
     client.warn(`sandbox ${name} already exists: ${ignored.join(", ")} ignored; setLimits() changes its limits`);
   if (entered.state_lost)
     client.warn(`sandbox ${name} lost its files and starts anew: ${entered.cause?.text ?? "the cause is unknown"}`);
+}
+
+/** A name that is missing would lead to another sandbox. */
+function checkName(name: unknown): void {
+  const wrong = typeof name === "string" || name == null ? "must not be empty" : `must be text, not ${kindOf(name)}`;
+  if (typeof name !== "string" || name === "") throw lodgeError({ code: "INVALID", message: `name: ${wrong}` });
 }
 
 /** Ids begin so; everything else is a name. */
@@ -155,6 +162,7 @@ export class Sandbox {
   /** Returns the sandbox with this name, running, and creates it if there is none. */
   static async getOrCreate(name: string, options: GetOrCreateOptions = {}): Promise<Sandbox> {
     checkOptions("Sandbox.getOrCreate", options, SETTINGS, CONNECTION, REQUEST);
+    checkName(name);
     const client = clientOf(options);
     const entered = await client.enterSilently(requestOf(name, options), callOf(options));
     warnAbout(client, entered);
@@ -165,6 +173,7 @@ export class Sandbox {
   /** Returns the sandbox with this name or id, which must exist. */
   static async get(nameOrId: string, options: GetOptions = {}): Promise<Sandbox> {
     checkOptions("Sandbox.get", options, CONNECTION, REQUEST);
+    checkName(nameOrId);
     const client = clientOf(options);
     const record = await client.session(refOf(nameOrId)).get(callOf(options));
     return new Sandbox(client, record, { created: false, temporary: false });
