@@ -35,3 +35,26 @@ def test_what_was_deleted_is_not_found(way, do, kind):
     with pytest.raises(lodge.NotFoundError) as e:
         do(kind.get(name, client=way.client))
     assert isinstance(e.value, lodge.GoneError) and e.value.code == "GONE" and "(GONE, request " in str(e.value)
+
+
+def test_contents_of_a_wrong_type_are_refused(do, box):
+    for data, text in ((5, "not int"), (None, "not NoneType"), ({"a": 1}, r"not dict; json.dumps\(\) makes text of it")):
+        with pytest.raises(lodge.InvalidError, match="^data: must be text, bytes or an open file, " + text):
+            do(box.files.write("n", data))
+    with pytest.raises(lodge.InvalidError, match=r"^path: must be text, not list; write_files\(\) writes several files"):
+        do(box.files.write([{"path": "n", "data": "x"}], "x"))
+    with pytest.raises(lodge.InvalidError, match="^files: must be a mapping of paths to their contents, not list"):
+        do(box.files.write_files([{"path": "n", "data": "x"}]))
+    with pytest.raises(lodge.InvalidError, match="^source: must be a local path, bytes or an open file, not int"):
+        do(box.files.upload(0, "n"))
+    assert not do(box.files.exists("n"))
+    do(box.files.write("n", memoryview(bytearray(b"12"))))
+    assert do(box.files.read("n")) == b"12"
+
+
+def test_an_upload_keeps_the_permissions(do, box, tmp_path):
+    (tmp_path / "run.sh").write_text("#!/bin/sh\necho ran\n")
+    (tmp_path / "run.sh").chmod(0o755)
+    do(box.files.upload(tmp_path / "run.sh", "bin/run.sh"))
+    assert do(box.run("bin/run.sh")).stdout == "ran\n"
+    assert do(box.files.upload(str(tmp_path / "run.sh"), "plain", mode=0o640))["mode"] == "0640"

@@ -22,6 +22,31 @@ Source = Union[bytes, str, "os.PathLike[str]", IO[bytes]]
 Content = Union[bytes, str, IO[bytes]]
 
 
+def bytes_of(data: Any) -> bytes:
+    """Not by bytes(), which makes zeros of a number."""
+    if isinstance(data, str):
+        return data.encode()
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        hint = "; json.dumps() makes text of it" if isinstance(data, (dict, list)) else ""
+        raise InvalidError(f"data: must be text, bytes or an open file, not {type(data).__name__}{hint}") from None
+
+
+def check_path(path: object) -> None:
+    if isinstance(path, (list, tuple, dict)):
+        raise InvalidError(f"path: must be text, not {type(path).__name__}; write_files() writes several files")
+
+
+def mode_of(source: Any) -> Optional[int]:
+    """The permissions of a local file by its path; of an open one none."""
+    if isinstance(source, (str, os.PathLike)):
+        return os.stat(source).st_mode & 0o777
+    if isinstance(source, (bytes, bytearray)) or hasattr(source, "read"):
+        return None
+    raise InvalidError(f"source: must be a local path, bytes or an open file, not {type(source).__name__}")
+
+
 @named_options
 class FilesApi(Part):
     """The files of a sandbox or session.
@@ -60,15 +85,19 @@ class FilesApi(Part):
 
         Readers see the old or the new content, never a mixture, except with append. mkdir=False: the directory must
         exist."""
+        check_path(path)
+
         def put(**how: Any) -> Request:
             return self._put(path, mode, mkdir, append, if_match, if_none_match, **how)
         if hasattr(data, "read"):
             return self._send_from(data, put, c.one_entry)
-        raw = data.encode() if isinstance(data, str) else bytes(data)
-        return self._do(Call(put(body=raw), c.one_entry))
+        return self._do(Call(put(body=bytes_of(data)), c.one_entry))
 
     def write_files(self, files: Mapping[str, Content]) -> None:
         """Write several files, from a mapping of paths to their contents."""
+        if not isinstance(files, Mapping):
+            raise InvalidError(f"files: must be a mapping of paths to their contents, not {type(files).__name__}")
+
         def op() -> Generator[Any, Any, None]:
             for path, data in files.items():
                 yield self.write(path, data)
@@ -136,10 +165,11 @@ class FilesApi(Part):
                mkdir: bool = True) -> "records.Entry":
         """Copy a local file or directory, or an open file or bytes, to a path.
 
-        Of a directory, the contents are copied into the directory at that path, which is made if it is missing;
+        mode: the permissions, by default those of the local file. Of a directory, the contents are copied into the directory at that path, which is made if it is missing;
         special files are left out. Returns the entry of the file or directory."""
         if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
             return self._do(self._upload_tree(os.fspath(source), path))
+        mode = mode_of(source) if mode is None else mode
         return self._send_from(source, lambda **how: self._put(path, mode, mkdir, False, None, None, **how),
                                c.one_entry)
 

@@ -346,7 +346,7 @@ class AsyncFiles:
     async def upload(self, source: Source, path: Name, *, mode: Optional[int]=None, mkdir: bool=True) -> records.Entry:
         """Copy a local file or directory, or an open file or bytes, to a path.
 
-        Of a directory, the contents are copied into the directory at that path, which is made if it is missing;
+        mode: the permissions, by default those of the local file. Of a directory, the contents are copied into the directory at that path, which is made if it is missing;
         special files are left out. Returns the entry of the file or directory.
         """
     async def download(self, path: Name, to: Source) -> int:

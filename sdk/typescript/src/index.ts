@@ -14,6 +14,7 @@ export {
 } from "./command.js";
 export {
   Files,
+  type Content,
   type FileChange,
   type FileInfo,
   type ListFilesOptions,

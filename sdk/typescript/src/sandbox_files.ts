@@ -3,9 +3,10 @@
 import * as fs from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 
+import { lodgeError } from "./errors.js";
 import type { FilePath, Files as FilesClient } from "./files.js";
 import type { Bytes } from "./http.js";
-import { REQUEST, callOf, checkOptions, given, type RequestOptions } from "./options.js";
+import { REQUEST, callOf, checkOptions, given, kindOf, type RequestOptions } from "./options.js";
 import { clearLocal, packDirectory, unpackDirectory } from "./tar.js";
 import type { Change, Entry } from "./types.js";
 import { addWords } from "./words.js";
@@ -72,6 +73,30 @@ export interface RemoveOptions extends RequestOptions {
   recursive?: boolean | undefined;
 }
 
+/** Contents of a file to write: bytes as they are or as they come, an `ArrayBuffer`, or a `Blob`. Text is written as UTF-8. */
+export type Content = Bytes | ArrayBufferLike | ArrayBufferView | { arrayBuffer(): Promise<ArrayBuffer> };
+
+const ACCEPTED = "text, a Uint8Array, an ArrayBuffer, a Blob or an iterable of bytes";
+
+/** Contents as requests take them. */
+async function bytesOf(data: Content): Promise<Bytes> {
+  if (typeof data === "string" || data instanceof Uint8Array) return data;
+  if (data instanceof ArrayBuffer || data instanceof SharedArrayBuffer) return new Uint8Array(data);
+  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  const other = Object(data) as object;
+  if ("arrayBuffer" in other) return new Uint8Array(await (other as { arrayBuffer(): Promise<ArrayBuffer> }).arrayBuffer());
+  const pieces = Array.isArray(data) ? data.every((piece) => piece instanceof Uint8Array) : typeof data === "object";
+  if (pieces && (Symbol.asyncIterator in other || Symbol.iterator in other)) return data as Bytes;
+  const hint = kindOf(data) === "an object" ? "; JSON.stringify() makes text of it" : "";
+  throw lodgeError({ code: "INVALID", message: `data: must be ${ACCEPTED}, not ${kindOf(data)}${hint}` });
+}
+
+function checkPath(path: unknown): void {
+  if (typeof path === "string" || path instanceof Uint8Array) return;
+  const hint = typeof path === "object" && path !== null ? "; writeFiles() writes several files" : "";
+  throw lodgeError({ code: "INVALID", message: `path: must be text, not ${kindOf(path)}${hint}` });
+}
+
 function infoOf(entry: Entry): FileInfo {
   const { name, path, type, size, mode, uid, gid, mtime_ms, target } = entry;
   const info = { name, path, type, size, mode, uid, gid, modifiedAt: new Date(mtime_ms) };
@@ -119,14 +144,17 @@ export class Files {
   }
 
   /** Writes a file and makes the directories above it; readers see the old content or the new one, never a part. */
-  async write(path: FilePath, data: Bytes, options: WriteFileOptions = {}): Promise<FileInfo> {
+  async write(path: FilePath, data: Content, options: WriteFileOptions = {}): Promise<FileInfo> {
+    checkPath(path);
     checkOptions("files.write", options, ["mode", "append"], REQUEST);
     const how = given({ mode: options.mode, append: options.append, mkdir: true });
-    return infoOf(await this.#files.write(path, data, how, callOf(options)));
+    return infoOf(await this.#files.write(path, await bytesOf(data), how, callOf(options)));
   }
 
   /** Writes several files: an object of their contents by path. */
-  async writeFiles(files: Record<string, Bytes>, options: RequestOptions = {}): Promise<FileInfo[]> {
+  async writeFiles(files: Record<string, Content>, options: RequestOptions = {}): Promise<FileInfo[]> {
+    if (typeof files !== "object" || files === null || Symbol.iterator in files)
+      throw lodgeError({ code: "INVALID", message: `files: must be an object of contents by path, not ${kindOf(files)}` });
     const written: FileInfo[] = [];
     for (const [path, data] of Object.entries(files)) written.push(await this.write(path, data, options));
     return written;

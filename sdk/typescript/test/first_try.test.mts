@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people try first with a Sandbox works, or is refused with words that help.
 import assert from "node:assert/strict";
+import * as fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { GoneError, InvalidError, NotFoundError, Sandbox } from "lodge-sandbox";
@@ -29,4 +32,44 @@ test("what was deleted is not found", async () => {
   const error = await Sandbox.get(name, HERE).catch((e: unknown) => e);
   assert.ok(error instanceof NotFoundError && error instanceof GoneError);
   assert.deepEqual([error.code, String(error).split(":")[0]], ["GONE", "GoneError"]);
+});
+
+test("contents of a wrong type are refused, and buffers and blobs are written", async () => {
+  await using box = await Sandbox.create(SMALL);
+  const wrong: [unknown, RegExp][] = [
+    [undefined, /, not undefined$/],
+    [null, /, not null$/],
+    [5, /, not a number$/],
+    [{ a: 1 }, /, not an object; JSON.stringify\(\) makes text of it$/],
+    [["a"], /, not an array$/],
+  ];
+  for (const [data, text] of wrong) {
+    const message = await refused(InvalidError, box.files.write("n", data as never));
+    assert.match(message, /^data: must be text, a Uint8Array, an ArrayBuffer, a Blob or an iterable of bytes, /);
+    assert.match(message, text);
+  }
+  const several = [{ path: "n", data: "x" }];
+  assert.equal(
+    await refused(InvalidError, box.files.write(several as never, undefined as never)),
+    "path: must be text, not an array; writeFiles() writes several files",
+  );
+  assert.match(await refused(InvalidError, box.files.writeFiles(several as never)), /^files: must be an object of contents by path/);
+  assert.equal(await box.files.exists("n"), false);
+  const { buffer } = new TextEncoder().encode("abc");
+  for (const data of [new Blob(["ab", "c"]), buffer, [Buffer.from("abc")], new DataView(buffer)]) {
+    await box.files.write("n", data);
+    assert.equal(await box.files.readText("n"), "abc");
+  }
+});
+
+test("an upload keeps the permissions", async () => {
+  await using box = await Sandbox.create(SMALL);
+  const dir = fs.mkdtempSync(join(tmpdir(), "lodge-first-"));
+  try {
+    fs.writeFileSync(join(dir, "run.sh"), "#!/bin/sh\necho ran\n", { mode: 0o755 });
+    await box.files.upload(join(dir, "run.sh"), "bin/run");
+    assert.equal((await box.run("bin/run")).stdout, "ran\n");
+  } finally {
+    fs.rmSync(dir, { recursive: true });
+  }
 });
