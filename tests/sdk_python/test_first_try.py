@@ -58,3 +58,38 @@ def test_an_upload_keeps_the_permissions(do, box, tmp_path):
     do(box.files.upload(tmp_path / "run.sh", "bin/run.sh"))
     assert do(box.run("bin/run.sh")).stdout == "ran\n"
     assert do(box.files.upload(str(tmp_path / "run.sh"), "plain", mode=0o640))["mode"] == "0640"
+
+
+def test_a_sandbox_goes_back_to_a_snapshot(do, box):
+    do(box.files.write("f", "1"))
+    snapshot = do(box.snapshot("one"))
+    for wanted in (snapshot, "one", snapshot.id):
+        do(box.files.write("f", "2"))
+        do(box.rollback(wanted))
+        assert do(box.files.read_text("f")) == "1"
+    with pytest.raises(lodge.NotFoundError):
+        do(box.rollback("two"))
+    for wrong in ("", None, 5):
+        with pytest.raises(lodge.InvalidError, match=f"^snapshot: must be a Snapshot, or the name or id of one, not {wrong!r}"):
+            do(box.rollback(wrong))
+
+
+def test_the_state_follows_the_calls(way, do, kind):
+    box = do(kind.create(client=way.client))
+    for use in (lambda: do(box.run("true")), lambda: do(box.run("true", background=True)), lambda: do(do(box.pty("true")).close())):
+        do(box.hibernate())
+        assert (box.state, box.is_running, box.expires_at) == ("hibernated", False, None)
+        use()
+        assert box.state == "active" and box.is_running and box.expires_at
+    do(box.hibernate())
+    with pytest.raises(lodge.CommandError):
+        do(box.run("false", check=True))
+    assert box.is_running
+    do(box.pause())
+    assert (box.state, box.is_running) == ("paused", False)
+    do(box.refresh())
+    assert (box.state, box.is_running) == ("paused", False)
+    do(box.run("true"))
+    assert box.is_running
+    do(box.delete())
+    assert (box.state, box.is_running, box.expires_at) == ("deleted", False, None)

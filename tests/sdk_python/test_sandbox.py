@@ -420,12 +420,12 @@ def test_snapshots_and_forks(way, do, box):
 
 def test_states_and_limits(do, box):
     do(box.pause())
-    assert box.state == "active" and do(box._session.get())["paused"]
+    assert box.state == "paused" and do(box._session.get())["paused"]
     do(box.resume())
     assert not do(box._session.get())["paused"]
     do(box.hibernate())
     assert box.state == "hibernated" and not box.is_running and box.expires_at is None
-    assert do(box.run("true")).ok and box.state == "hibernated"
+    assert do(box.run("true")).ok and box.state == "active"
     do(box.refresh())
     assert box.is_running and box.expires_at
     do(box.set_limits(memory="96M", processes=60))

@@ -3,6 +3,7 @@
 """Sandbox and its snapshots, once for both clients, as _api.py."""
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 import uuid
@@ -15,7 +16,7 @@ from ._http import Name
 from ._options import UNSET, Size, limits_of, named_options, names_of, session_of
 from ._part import Part
 from ._words import OtherWords, find, other_words
-from .errors import ConflictError, Error, IgnoredWarning, InvalidError, NotFoundError, StateLostWarning
+from .errors import CommandError, ConflictError, Error, IgnoredWarning, InvalidError, NotFoundError, StateLostWarning
 from .types import Record, Result
 
 if TYPE_CHECKING:
@@ -263,6 +264,24 @@ class SandboxApi(Part, metaclass=OtherWords):
             self._record = yield call
         return self._do(op())
 
+    def _using(self, op: Op) -> Op:
+        """Runs a call that wakes it, and then asks for the state if that was another."""
+        failed: Optional[CommandError] = None
+        try:
+            made = yield from op
+        except CommandError as e:
+            failed = e
+        if not self.is_running:
+            with contextlib.suppress(Error):
+                self._record = yield self._session.get()
+        if failed:
+            raise failed
+        return made
+
+    def _deleted(self) -> None:
+        gone: Any = {**self._record, "state": "deleted", "paused": False, "expires_at": None}
+        self._record, self._temporary = gone, False
+
     @property
     def name(self) -> Optional[str]:
         """The name it was created with; None: it has none."""
@@ -270,12 +289,12 @@ class SandboxApi(Part, metaclass=OtherWords):
 
     @property
     def state(self) -> str:
-        """Its state, such as "active" or "hibernated", as this object last saw it; refresh() asks again."""
-        return self._record["state"]
+        """Its state: "active", "paused", "hibernated", "deleted" or another, as this object last saw it; refresh() asks again."""
+        return "paused" if self._record["state"] == "active" and self._record["paused"] else self._record["state"]
 
     @property
     def is_running(self) -> bool:
-        """Whether it was active when this object last saw it."""
+        """Whether it was active, and not paused, when this object last saw it."""
         return self.state == "active"
 
     @property
@@ -324,9 +343,10 @@ class SandboxApi(Part, metaclass=OtherWords):
                 if given:
                     raise InvalidError(f"{option}: not with background; use wait() and logs() of the command")
             how["timeout"] = None if timeout is UNSET else timeout
-            return self._do(_command.start(self._session, cmd, input, how, self._command))
+            return self._do(self._using(_command.start(self._session, cmd, input, how, self._command)))
         how["timeout"] = TIMEOUT if timeout is UNSET else timeout
-        return self._do(_command.run(self, self._session, cmd, input, text, check, (on_stdout, on_stderr), how))
+        return self._do(self._using(
+            _command.run(self, self._session, cmd, input, text, check, (on_stdout, on_stderr), how)))
 
     def _command(self, job: Any) -> Any:
         return self._command_type(self._driver, job)
@@ -361,7 +381,7 @@ class SandboxApi(Part, metaclass=OtherWords):
             terminal = yield self._driver._connected(
                 self._session.tty(command=cmd, rows=rows, cols=cols, cwd=cwd, user=user))
             return self._pty_type(self._driver, self._session, terminal)
-        return self._do(op())
+        return self._do(self._using(op()))
 
     def snapshot(self, name: Optional[str] = None) -> Snapshot:
         """Save the state of its files; running commands are frozen for a moment."""
@@ -374,6 +394,18 @@ class SandboxApi(Part, metaclass=OtherWords):
         def op() -> Op:
             found = yield from c.all_pages(c.page(self._session._base + "/snapshots", {}), "snapshots")
             return [self._snapshot_type(self, record) for record in found]
+        return self._do(op())
+
+    def rollback(self, snapshot: Union[str, Snapshot]) -> None:
+        """Set its files back to one of its snapshots, or to that of a name or id; running commands end."""
+        def op() -> Op:
+            wanted = getattr(snapshot, "id", snapshot)
+            if wanted is snapshot:
+                found = yield from c.all_pages(c.page(self._session._base + "/snapshots", {}), "snapshots")
+                wanted = next((s["id"] for s in found if snapshot in (s["id"], s["name"])), snapshot)
+            self._record = yield self._session.rollback(wanted)
+        if not snapshot or not isinstance(getattr(snapshot, "id", snapshot), str):
+            raise InvalidError(f"snapshot: must be a Snapshot, or the name or id of one, not {snapshot!r}")
         return self._do(op())
 
     @overload
@@ -440,7 +472,7 @@ class SandboxApi(Part, metaclass=OtherWords):
         """Delete it with its files; its snapshots stay."""
         def op() -> Op:
             yield self._session.delete()
-            self._temporary = False
+            self._deleted()
         return self._do(op())
 
     def close(self) -> None:
@@ -452,7 +484,7 @@ class SandboxApi(Part, metaclass=OtherWords):
         try:
             if self._temporary:
                 yield self._session.delete()
-                self._temporary = False
+                self._deleted()
         except Error:
             if not failing:
                 raise

@@ -17,7 +17,8 @@ WORDS: Dict[str, Dict[str, str]] = {
         "beta_pause": "pause(), which keeps the processes, or hibernate(), which keeps the files",
         "create_snapshot": "snapshot()", "download_url": "files.download()", "upload_url": "files.upload()",
         "process": "run()", "exec": "run()", "filesystem": "files", "fs": "files", "terminate": "delete()",
-        "destroy": "delete()",
+        "destroy": "delete()", "restore": "rollback(snapshot)", "stream": "run() with on_stdout", "upload": "files.upload()",
+        "download": "files.download()",
     },
     "Sandbox.commands": {
         "run": "run() of the sandbox itself: a command that fails is a result there, unless check is set",
@@ -33,7 +34,7 @@ WORDS: Dict[str, Dict[str, str]] = {
         "read_bytes": "read()", "write_text": "write()",
     },
     "Command": {
-        "pid": "id", "send_stdin": "write()",
+        "pid": "id", "send_stdin": "write()", "send_input": "write()",
     },
 }
 # options, and what else they are called, in letters only

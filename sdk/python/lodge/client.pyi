@@ -569,10 +569,10 @@ class Sandbox:
         """The name it was created with; None: it has none."""
     @property
     def state(self) -> str:
-        """Its state, such as "active" or "hibernated", as this object last saw it; refresh() asks again."""
+        """Its state: "active", "paused", "hibernated", "deleted" or another, as this object last saw it; refresh() asks again."""
     @property
     def is_running(self) -> bool:
-        """Whether it was active when this object last saw it."""
+        """Whether it was active, and not paused, when this object last saw it."""
     @property
     def expires_at(self) -> Optional[datetime.datetime]:
         """When it hibernates unless extend() is called, as this object last saw it; None: it does not run."""
@@ -622,6 +622,8 @@ class Sandbox:
         """Save the state of its files; running commands are frozen for a moment."""
     def snapshots(self) -> List[Snapshot]:
         """List the snapshots of this sandbox."""
+    def rollback(self, snapshot: Union[str, Snapshot]) -> None:
+        """Set its files back to one of its snapshots, or to that of a name or id; running commands end."""
     @overload
     def fork(self, count: None=None, *, name: Optional[str]=None) -> Sandbox:
         """Make a new sandbox with the files of this one, or a list of `count`; each starts with its first use.

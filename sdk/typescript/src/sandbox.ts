@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 
 import {
   Command,
+  CommandError,
   runCommand,
   type BackgroundRunOptions,
   type BytesRunOptions,
@@ -38,7 +39,7 @@ import { Files } from "./sandbox_files.js";
 import type { EnteredSession, SessionClient } from "./session.js";
 import { Snapshot, forkOf, type ForkManyOptions, type ForkOptions } from "./snapshot.js";
 import { statsOf, type SandboxStats } from "./stats.js";
-import type { EnterRequest, Session, SessionState } from "./types.js";
+import type { EnterRequest, Session, SessionState, Snapshot as Wire } from "./types.js";
 import { addWords } from "./words.js";
 
 /** Options of {@link Sandbox.get}. */
@@ -119,6 +120,7 @@ export class Sandbox {
   readonly #session: SessionClient;
   readonly #temporary: boolean;
   #record: Session;
+  #deleted = false;
 
   static {
     addWords(Sandbox, "Sandbox class", "Sandbox");
@@ -214,14 +216,15 @@ export class Sandbox {
     return this.#record.key;
   }
 
-  /** The state when the record was last read; {@link Sandbox.refresh} reads it again. */
-  get state(): SessionState {
-    return this.#record.state;
+  /** The state when the record was last read or a call changed it; {@link Sandbox.refresh} reads it again. */
+  get state(): SessionState | "paused" | "deleted" {
+    if (this.#deleted) return "deleted";
+    return this.#record.state === "active" && this.#record.paused ? "paused" : this.#record.state;
   }
 
   /** Whether it had running processes when the record was last read. */
   get isRunning(): boolean {
-    return this.#record.state === "active" && !this.#record.paused;
+    return this.state === "active";
   }
 
   /** The time when its processes end unless it is extended, or null while it is not running. */
@@ -249,7 +252,23 @@ export class Sandbox {
    */
   run(command: Words, options?: TextRunOptions): Promise<Result>;
   async run(command: Words, options: RunOptions = {}): Promise<unknown> {
-    return runCommand(this.#session, command, options);
+    return this.#using(runCommand(this.#session, command, options));
+  }
+
+  /** Waits for a call that wakes the sandbox, and then asks for the state if that was another. */
+  async #using<T>(call: Promise<T>): Promise<T> {
+    try {
+      const made = await call;
+      await this.#look();
+      return made;
+    } catch (error) {
+      if (error instanceof CommandError) await this.#look();
+      throw error;
+    }
+  }
+
+  async #look(): Promise<void> {
+    if (!this.isRunning) this.#record = await this.#session.get().catch(() => this.#record);
   }
 
   /** Returns a command that was started before, by its id; sends no request. */
@@ -269,7 +288,8 @@ export class Sandbox {
   async pty(command?: string, options: PtyOptions = {}): Promise<Pty> {
     checkOptions("pty", options, ["rows", "cols", "cwd", "user"], REQUEST);
     const { rows, cols, cwd, user } = options;
-    return new Pty(this.#session, await this.#session.tty(given({ command, rows, cols, cwd, user }), callOf(options)));
+    const opened = this.#session.tty(given({ command, rows, cols, cwd, user }), callOf(options));
+    return new Pty(this.#session, await this.#using(opened));
   }
 
   // ---- directories ------------------------------------------------------------------------------
@@ -289,15 +309,32 @@ export class Sandbox {
   /** Saves the files as they are now; commands go on. */
   async snapshot(name?: string, options: RequestOptions = {}): Promise<Snapshot> {
     checkOptions("snapshot", options, REQUEST);
-    return new Snapshot(this.#client, await this.#session.snapshot(given({ name }), callOf(options)));
+    return this.#snapshotOf(await this.#session.snapshot(given({ name }), callOf(options)));
   }
 
   /** Lists the snapshots of this sandbox, the oldest first. */
   async snapshots(options: RequestOptions = {}): Promise<Snapshot[]> {
     checkOptions("snapshots", options, REQUEST);
     const found: Snapshot[] = [];
-    for await (const record of this.#session.snapshots(callOf(options))) found.push(new Snapshot(this.#client, record));
+    for await (const record of this.#session.snapshots(callOf(options))) found.push(this.#snapshotOf(record));
     return found;
+  }
+
+  #snapshotOf(record: Wire): Snapshot {
+    return new Snapshot(this.#client, record, (session) => (this.#record = session));
+  }
+
+  /** Puts the files back to one of its snapshots, or to that of a name or id; commands that run are ended. */
+  async rollback(snapshot: string | Snapshot, options: RequestOptions = {}): Promise<void> {
+    checkOptions("rollback", options, REQUEST);
+    if (!snapshot || !(typeof snapshot === "string" || snapshot instanceof Snapshot)) {
+      const shown = snapshot === "" ? '""' : kindOf(snapshot);
+      const message = `snapshot: must be a Snapshot, or the name or id of one, not ${shown}`;
+      throw lodgeError({ code: "INVALID", message });
+    }
+    const named = (one: Snapshot) => one.id === snapshot || one.name === snapshot;
+    const found = typeof snapshot === "string" ? (await this.snapshots(options)).find(named) : snapshot;
+    this.#record = await this.#session.rollback({ snapshot: found?.id ?? String(snapshot) }, callOf(options));
   }
 
   /** Makes a new sandbox with the files and settings of this one as they are now. */
@@ -363,11 +400,13 @@ export class Sandbox {
   async delete(options: RequestOptions = {}): Promise<void> {
     checkOptions("delete", options, REQUEST);
     await this.#session.delete({}, callOf(options));
+    this.#record = { ...this.#record, expires_at: null };
+    this.#deleted = true;
   }
 
   /** Deletes the sandbox if it was made without a name, and keeps it otherwise. */
   async close(): Promise<void> {
-    if (!this.#temporary) return;
+    if (!this.#temporary || this.#deleted) return;
     await this.delete().catch((error: unknown) => {
       if (!isAbsent(error)) throw error;
     });

@@ -5,7 +5,7 @@ import type { LodgeClient } from "./lodge.js";
 import { REQUEST, callOf, checkOptions, given, type RequestOptions } from "./options.js";
 import { Sandbox } from "./sandbox.js";
 import type { SessionClient } from "./session.js";
-import type { Snapshot as Wire } from "./types.js";
+import type { Session, Snapshot as Wire } from "./types.js";
 
 /** Options of {@link Sandbox.fork} and {@link Snapshot.fork} for one new sandbox. */
 export interface ForkOptions extends RequestOptions {
@@ -66,9 +66,11 @@ export class Snapshot {
   readonly createdAt: Date;
   readonly #client: LodgeClient;
   readonly #session: string | null;
+  readonly #seen: (session: Session) => void;
 
   /** @internal */
-  constructor(client: LodgeClient, record: Wire) {
+  constructor(client: LodgeClient, record: Wire, seen: (session: Session) => void) {
+    this.#seen = seen;
     this.id = record.id;
     this.name = record.name;
     this.createdAt = new Date(record.created_at);
@@ -95,7 +97,7 @@ export class Snapshot {
   /** Puts the files of its sandbox back to the snapshot; commands that run are ended. */
   async rollback(options: RequestOptions = {}): Promise<void> {
     checkOptions("rollback", options, REQUEST);
-    await this.#of().rollback({ snapshot: this.id }, callOf(options));
+    this.#seen(await this.#of().rollback({ snapshot: this.id }, callOf(options)));
   }
 
   /** Deletes the snapshot; sandboxes that were made from it stay. */

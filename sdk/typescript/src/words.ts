@@ -26,6 +26,10 @@ export const WORDS: Record<string, Record<string, string>> = {
     fs: "files",
     terminate: "delete()",
     destroy: "delete()",
+    restore: "rollback(snapshot)",
+    stream: "run() with onStdout",
+    upload: "files.upload()",
+    download: "files.download()",
   },
   "Sandbox.commands": {
     run: "run() of the sandbox itself: a command that fails is a result there, unless check is set",
@@ -52,6 +56,7 @@ export const WORDS: Record<string, Record<string, string>> = {
   Command: {
     pid: "id",
     sendStdin: "write()",
+    sendInput: "write()",
   },
 };
 

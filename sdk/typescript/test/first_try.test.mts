@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { GoneError, InvalidError, NotFoundError, Sandbox } from "lodge-sandbox";
+import { CommandError, GoneError, InvalidError, NotFoundError, Sandbox } from "lodge-sandbox";
 
 import { API_KEY, URL_UNIX, fresh } from "./common.mjs";
 
@@ -72,4 +72,43 @@ test("an upload keeps the permissions", async () => {
   } finally {
     fs.rmSync(dir, { recursive: true });
   }
+});
+
+test("a sandbox goes back to a snapshot", async () => {
+  await using box = await Sandbox.create(SMALL);
+  await box.files.write("f", "1");
+  const snapshot = await box.snapshot("one");
+  for (const wanted of [snapshot, "one", snapshot.id]) {
+    await box.files.write("f", "2");
+    await box.rollback(wanted);
+    assert.equal(await box.files.readText("f"), "1");
+  }
+  await refused(NotFoundError, box.rollback("two"));
+  for (const wrong of ["", undefined, 5])
+    assert.match(await refused(InvalidError, box.rollback(wrong as never)), /^snapshot: must be a Snapshot, or the name or id of one/);
+});
+
+test("the state follows the calls", async () => {
+  const box = await Sandbox.create(SMALL);
+  const uses = [
+    () => box.run("true"),
+    () => box.run("true", { background: true }),
+    async () => (await box.pty("true")).close(),
+    () => refused(CommandError, box.run("false", { check: true })),
+  ];
+  for (const use of uses) {
+    await box.hibernate();
+    assert.deepEqual([box.state, box.isRunning, box.expiresAt], ["hibernated", false, null]);
+    await use();
+    assert.deepEqual([box.state, box.isRunning], ["active", true]);
+    assert.ok(box.expiresAt);
+  }
+  await box.pause();
+  assert.deepEqual([box.state, box.isRunning], ["paused", false]);
+  await box.refresh();
+  assert.deepEqual([box.state, box.isRunning], ["paused", false]);
+  await box.run("true");
+  assert.equal(box.isRunning, true);
+  await box.delete();
+  assert.deepEqual([box.state, box.isRunning, box.expiresAt], ["deleted", false, null]);
 });
