@@ -93,3 +93,29 @@ def test_the_state_follows_the_calls(way, do, kind):
     assert box.is_running
     do(box.delete())
     assert (box.state, box.is_running, box.expires_at) == ("deleted", False, None)
+
+
+def test_a_command_that_is_found_again_tells_what_it_is(do, box):
+    first = do(box.run("read x; exit 3", background=True))
+    assert (first.cmd, first.state, first.exit_code) == ("read x; exit 3", "running", None)
+    other = do(box.run(["sleep", "1000"], background=True))
+    found = {c.id: c for c in do(box.commands(running=True))}
+    assert found.keys() == {first.id, other.id} and found[other.id].cmd == other.cmd == ["sleep", "1000"]
+    again = found[first.id]
+    assert again.state == "running" and again.started_at.tzinfo and repr(again).endswith(f" {first.id} 'read x; exit 3' running>")
+    do(again.write("", eof=True))
+    assert do(again.wait(60)).exit_code == again.exit_code == 3 and again.state == "exited"
+    assert repr(again).endswith("exited exit_code=3>")
+    assert [c.id for c in do(box.commands(running=True))] == [other.id] and len(do(box.commands())) == 2
+    bare = box.command(first.id)
+    assert (bare.cmd, bare.state, bare.started_at) == (None, None, None) and first.id in repr(bare)
+    assert not do(bare.is_running()) and (bare.cmd, bare.exit_code) == ("read x; exit 3", 3)
+
+
+def test_a_check_that_fails_at_a_limit_names_it(way, do, kind):
+    box = do(kind.create(memory="64M", file_size="1M", client=way.client))
+    with pytest.raises(lodge.CommandError, match=r"; it ran out of memory \(LIMIT_MEMORY\)"):
+        do(box.run("exec tail /dev/zero", check=True))
+    with pytest.raises(lodge.CommandError, match=r"; it reached the limit of the size of a file \(LIMIT_FILE\)"):
+        do(box.run("exec head -c 3M /dev/zero > f", check=True))
+    do(box.close())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pieces of calls that several of them need."""
 import base64
+import datetime
 import os
 import sys
 import uuid
@@ -31,6 +32,10 @@ def nothing(reply: Reply) -> None:
 
 def text(reply: Reply) -> str:
     return reply.body.decode("utf-8", "replace")
+
+
+def when(ms: Optional[int]) -> Optional[datetime.datetime]:
+    return None if ms is None else datetime.datetime.fromtimestamp(ms / 1000, datetime.timezone.utc)
 
 
 def named(entry: Record) -> Record:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import codecs
 import collections
+import contextlib
+import datetime
 import time
-from typing import (Any, Callable, Deque, Dict, Generator, Iterable, Iterator, List, Literal, Optional, Pattern, Tuple, Union,
-                    overload)
+from typing import (Any, Callable, Deque, Dict, Generator, Iterable, Iterator, List, Literal, Mapping, Optional, Pattern, Tuple,
+                    Union, overload)
 
 from . import _calls as c
 from ._http import Call, Request, query, quote, timeout_of
@@ -43,13 +45,29 @@ def _ending(result: Result[Any]) -> str:
     return f"was ended by signal {result.signal}" if result.signal else "was lost with its sandbox"
 
 
+# what a limit did to a command, in words
+LIMITS = {"LIMIT_MEMORY": "ran out of memory", "LIMIT_PIDS": "reached its limit of processes", "LIMIT_DISK": "ran out of disk space",
+          "LIMIT_FILE": "reached the limit of the size of a file"}
+
+
+def _limits(result: Result[Any]) -> str:
+    found = [f"{LIMITS[name]} ({name})" for name in result.limits_hit if name in LIMITS]
+    return f"; it {' and '.join(found)}" if found else ""
+
+
+def shown_command(command: object) -> str:
+    """The beginning of it, for a message."""
+    text = command if isinstance(command, str) else " ".join(map(str, command)) if isinstance(command, (list, tuple)) else ""
+    return text[:80]
+
+
 def failed(command: object, result: Result[Any], more: str = "") -> CommandError:
     """With the last line that it wrote to stderr, which often says why."""
     stderr = result.stderr if isinstance(result.stderr, str) else result.stderr.decode("utf-8", "replace")
     last = stderr.strip().rpartition("\n")[2]
-    shown = command if isinstance(command, str) else " ".join(map(str, command)) if isinstance(command, (list, tuple)) else ""
-    name = f"command {shown[:80]!r}" if shown else f"command {result.command_id}"
-    return CommandError(f"{name} {_ending(result)}{more}" + (f": {last[:200]}" if last else ""), result)
+    shown = shown_command(command)
+    name = f"command {shown!r}" if shown else f"command {result.command_id}"
+    return CommandError(f"{name} {_ending(result)}{more}{_limits(result)}" + (f": {last[:200]}" if last else ""), result)
 
 
 class Pieces:
@@ -162,14 +180,15 @@ def run(part: Any, session: Any, command: c.CommandLine, data: Input, text: bool
 
 
 def start(session: Any, command: c.CommandLine, data: Input, how: Dict[str, Any],
-          make: Callable[[Any], Any]) -> Generator[Any, Any, Any]:
+          make: Callable[[Any, Dict[str, Any]], Any]) -> Generator[Any, Any, Any]:
     """In the background."""
     if must_be_written(data):
         job = yield session.start(command, **how)
         yield from write_all(job, data)
     else:
         job = yield session.start(command, stdin=data, **how)
-    return make(job)
+    given = command if isinstance(command, str) else list(command)
+    return make(job, {"command": given, "state": "running"})
 
 
 def _is_match(pattern: Union[str, Pattern[str]], line: str) -> bool:
@@ -253,13 +272,42 @@ class CommandApi(Part):
     'ready\\ndone\\n'
     """
 
-    def __init__(self, driver: Any, job: Any) -> None:
+    def __init__(self, driver: Any, job: Any, record: Optional[Mapping[str, Any]] = None) -> None:
         super().__init__(driver)
         self._job, self._at = job, c.session_base(job.session)
+        self._record = record or {}
         self.id: str = job.id
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.id}>"
+        shown = shown_command(self.cmd)
+        parts = [self.id, repr(shown) if shown else "", self.state or ""]
+        if self.exit_code is not None:
+            parts.append(f"exit_code={self.exit_code}")
+        return f"<{type(self).__name__} {' '.join(filter(None, parts))}>"
+
+    @property
+    def cmd(self) -> Union[str, List[str], None]:
+        """The command as it was given to run(); None: this object was made of an id only."""
+        return self._record.get("command")
+
+    @property
+    def state(self) -> Optional[str]:
+        """Its state: "running", "exited", "killed" or "lost", as this object last saw it; None: it did not ask yet."""
+        return self._record.get("state")
+
+    @property
+    def exit_code(self) -> Optional[int]:
+        """Its exit code, as this object last saw it; None: it has none, or did not end yet."""
+        return self._record.get("exit_code")
+
+    @property
+    def started_at(self) -> Optional[datetime.datetime]:
+        """When it started; None: this object did not ask yet."""
+        return c.when(self._record.get("started_at"))
+
+    def _look(self) -> Generator[Any, Any, Any]:
+        self._record = yield self._job.info()
+        return self._record
 
     def __getattr__(self, name: str) -> Any:
         return find(self, "Command", type(self).__name__, name)
@@ -275,7 +323,10 @@ class CommandApi(Part):
 
         timeout: seconds, after which a TimeoutError leaves it running; 0 or None: no limit."""
         def op() -> Generator[Any, Any, Result[Any]]:
-            return result_of((yield self._job.wait(timeout)), text)
+            done = yield self._job.wait(timeout)
+            with contextlib.suppress(Error):
+                yield from self._look()
+            return result_of(done, text)
         return self._do(op())
 
     @overload
@@ -301,7 +352,7 @@ class CommandApi(Part):
     def is_running(self) -> bool:
         """Ask the service whether it still runs."""
         def op() -> Generator[Any, Any, bool]:
-            return (yield self._job.info())["state"] == "running"
+            return (yield from self._look())["state"] == "running"
         return self._do(op())
 
     def write(self, data: Union[str, bytes] = b"", *, eof: bool = False) -> None:

@@ -33,10 +33,6 @@ TIMEOUT = 30.0  # of a command in the foreground, as the API has it
 ID = re.compile("(ses|sbx)_[0-9a-z]+")
 
 
-def when(ms: Optional[int]) -> Optional[datetime.datetime]:
-    return None if ms is None else datetime.datetime.fromtimestamp(ms / 1000, datetime.timezone.utc)
-
-
 def check_name(name: object) -> None:
     if name is None or name == "":
         raise InvalidError("name: must not be empty")
@@ -69,7 +65,7 @@ class SnapshotApi(Part):
         self._box = box
         self.id: str = record["id"]
         self.name: Optional[str] = record["name"]
-        self.created_at: Optional[datetime.datetime] = when(record["created_at"])
+        self.created_at: Optional[datetime.datetime] = c.when(record["created_at"])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}" + (f" name={self.name!r}>" if self.name else ">")
@@ -300,7 +296,7 @@ class SandboxApi(Part, metaclass=OtherWords):
     @property
     def expires_at(self) -> Optional[datetime.datetime]:
         """When it hibernates unless extend() is called, as this object last saw it; None: it does not run."""
-        return when(self._record["expires_at"])
+        return c.when(self._record["expires_at"])
 
     def refresh(self) -> None:
         """Read its state again."""
@@ -348,18 +344,19 @@ class SandboxApi(Part, metaclass=OtherWords):
         return self._do(self._using(
             _command.run(self, self._session, cmd, input, text, check, (on_stdout, on_stderr), how)))
 
-    def _command(self, job: Any) -> Any:
-        return self._command_type(self._driver, job)
+    def _command(self, job: Any, record: Optional[Mapping[str, Any]] = None) -> Any:
+        return self._command_type(self._driver, job, record)
 
     def command(self, id: str) -> Command:
         """Return a command that was started before, by its id; sends no request."""
         return self._command(self._session.command(id))
 
-    def commands(self) -> List[Command]:
-        """List its commands, also those that have ended."""
+    def commands(self, *, running: bool = False) -> List[Command]:
+        """List its commands, also those that have ended; running=True: only those that run."""
         def op() -> Op:
             found = yield from c.all_pages(c.page(self._session._base + "/execs", {}), "execs")
-            return [self.command(record["exec_id"]) for record in found]
+            return [self._command(self._session.command(record["exec_id"]), record) for record in found
+                    if not running or record["state"] == "running"]
         return self._do(op())
 
     def upload_dir(self, local: Union[str, os.PathLike[str]], remote: Optional[Name] = None) -> None:

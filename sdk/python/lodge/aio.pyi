@@ -368,6 +368,18 @@ class AsyncCommand:
     Any client finds it again by its id, for 7 days after its end.
     """
     id: str
+    @property
+    def cmd(self) -> Union[str, List[str], None]:
+        """The command as it was given to run(); None: this object was made of an id only."""
+    @property
+    def state(self) -> Optional[str]:
+        """Its state: "running", "exited", "killed" or "lost", as this object last saw it; None: it did not ask yet."""
+    @property
+    def exit_code(self) -> Optional[int]:
+        """Its exit code, as this object last saw it; None: it has none, or did not end yet."""
+    @property
+    def started_at(self) -> Optional[datetime.datetime]:
+        """When it started; None: this object did not ask yet."""
     @overload
     async def wait(self, timeout: Optional[float]=None, *, text: Literal[True]=True) -> Result[str]:
         """Wait until it ends, and return the result with the output that is retained.
@@ -548,8 +560,8 @@ class AsyncSandbox:
         """
     def command(self, id: str) -> AsyncCommand:
         """Return a command that was started before, by its id; sends no request."""
-    async def commands(self) -> List[AsyncCommand]:
-        """List its commands, also those that have ended."""
+    async def commands(self, *, running: bool=False) -> List[AsyncCommand]:
+        """List its commands, also those that have ended; running=True: only those that run."""
     async def upload_dir(self, local: Union[str, os.PathLike[str]], remote: Optional[Name]=None) -> None:
         """Copy a local directory into a directory of the sandbox, by default one of the same name."""
     async def download_dir(self, remote: Name, local: Union[str, os.PathLike[str]]) -> None:

@@ -5,7 +5,7 @@ import type { Command as Words, ExecEvent, Execution, OutputName } from "./exec.
 import { Patience, checkMs } from "./http.js";
 import { REQUEST, callOf, checkOptions, given, type RequestOptions } from "./options.js";
 import type { SessionClient } from "./session.js";
-import type { ExecRequest, ExecResult } from "./types.js";
+import type { Exec, ExecRequest, ExecResult, ExecState } from "./types.js";
 import { addWords } from "./words.js";
 
 /** Options of {@link Sandbox.run}. */
@@ -135,6 +135,19 @@ function endOf(result: Result<string | Uint8Array>): string {
   return result.exitCode === null ? "ended without a result: its sandbox ended" : `ended with exit code ${result.exitCode}`;
 }
 
+/** What a limit did to a command, in words. */
+const LIMITS: Record<string, string> = {
+  LIMIT_MEMORY: "ran out of memory",
+  LIMIT_PIDS: "reached its limit of processes",
+  LIMIT_DISK: "ran out of disk space",
+  LIMIT_FILE: "reached the limit of the size of a file",
+};
+
+function limitsOf(result: Result<string | Uint8Array>): string {
+  const found = result.limitsHit.filter((name) => name in LIMITS).map((name) => `${LIMITS[name]} (${name})`);
+  return found.length ? `; it ${found.join(" and ")}` : "";
+}
+
 /** The last line of its error output, for a message. */
 function lastWords(result: Result<string | Uint8Array>): string {
   const text = typeof result.stderr === "string" ? result.stderr : newDecoder().decode(result.stderr.slice(-400));
@@ -166,7 +179,7 @@ export class CommandError extends LodgeError {
 
   /** Makes an error of a result; `what` replaces the words of the message before the end of the command. */
   constructor(result: Result<string | Uint8Array>, what = "command") {
-    super({ code: "COMMAND", message: `${what} ${endOf(result)}${lastWords(result)}` });
+    super({ code: "COMMAND", message: `${what} ${endOf(result)}${limitsOf(result)}${lastWords(result)}` });
     this.result = result;
   }
 }
@@ -292,7 +305,8 @@ async function startCommand(session: SessionClient, words: Words, options: RunOp
         code: "INVALID",
         message: `${name}: not possible with background; the Command that run returns has write(), wait() and logs()`,
       });
-  return new Command(await session.start(words, wireOptions(options), callOf(options)));
+  const started = await session.start(words, wireOptions(options), callOf(options));
+  return new Command(started, { command: typeof words === "string" ? words : [...words], state: "running" });
 }
 
 // ---- in the background -----------------------------------------------------------------------------
@@ -332,21 +346,50 @@ export class Command {
   /** The id of the command, for {@link Sandbox.command}. */
   readonly id: string;
   readonly #execution: Execution;
+  #record: Partial<Exec>;
 
   static {
     addWords(Command.prototype, "Command", "Command");
   }
 
   /** @internal */
-  constructor(execution: Execution) {
+  constructor(execution: Execution, record: Partial<Exec> = {}) {
     this.id = execution.id;
     this.#execution = execution;
+    this.#record = record;
+  }
+
+  /** The command as it was given to {@link Sandbox.run}, or null if this object was made of an id only. */
+  get cmd(): string | string[] | null {
+    return this.#record.command ?? null;
+  }
+
+  /** The state when this object last saw it, or null if it did not ask yet. */
+  get state(): ExecState | null {
+    return this.#record.state ?? null;
+  }
+
+  /** The exit code when this object last saw it, or null if there is none. */
+  get exitCode(): number | null {
+    return this.#record.exit_code ?? null;
+  }
+
+  /** The time when it started, or null if this object did not ask yet. */
+  get startedAt(): Date | null {
+    return this.#record.started_at === undefined ? null : new Date(this.#record.started_at);
+  }
+
+  /** @internal */
+  [Symbol.for("nodejs.util.inspect.custom")](_: number, options: object, inspect?: (value: object, options: object) => string): string {
+    const { id, cmd, state, exitCode, startedAt } = this;
+    return `Command ${inspect ? inspect({ id, cmd, state, exitCode, startedAt }, options) : id}`;
   }
 
   /** Returns whether the command is still running. */
   async isRunning(options: RequestOptions = {}): Promise<boolean> {
     checkOptions("isRunning", options, REQUEST);
-    return (await this.#execution.get(callOf(options))).state === "running";
+    this.#record = await this.#execution.get(callOf(options));
+    return this.#record.state === "running";
   }
 
   /** Waits for the end of the command and returns its result with the output that the service has kept, as bytes. */
@@ -357,6 +400,7 @@ export class Command {
     checkOptions("wait", options, ["timeoutMs", "text"], REQUEST);
     return this.#within(options, "wait", async (signal) => {
       const { raw, stdout, stderr, ...end } = await this.#execution.wait({ signal });
+      this.#record = end;
       return options.text === false
         ? new Result<Uint8Array>(end, raw.stdout, raw.stderr, false)
         : new Result<string>(end, stdout, stderr, false);

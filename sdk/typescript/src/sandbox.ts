@@ -13,7 +13,7 @@ import {
   type TextRunOptions,
 } from "./command.js";
 import { isAbsent, isLodgeError, lodgeError } from "./errors.js";
-import type { Command as Words, Execution } from "./exec.js";
+import type { Command as Words } from "./exec.js";
 import type { LodgeClient, SessionFilter } from "./lodge.js";
 import { mapItems, type MapOptions } from "./map.js";
 import {
@@ -276,12 +276,13 @@ export class Sandbox {
     return new Command(this.#session.command(id));
   }
 
-  /** Lists the commands of the last 7 days, the oldest first. */
-  async commands(options: RequestOptions = {}): Promise<Command[]> {
-    checkOptions("commands", options, REQUEST);
-    const found: Execution[] = [];
-    for await (const exec of this.#session.execs(callOf(options))) found.push(this.#session.command(exec.exec_id));
-    return found.map((execution) => new Command(execution));
+  /** Lists the commands of the last 7 days, the oldest first; with `running` only those that run. */
+  async commands(options: RequestOptions & { running?: boolean | undefined } = {}): Promise<Command[]> {
+    checkOptions("commands", options, ["running"], REQUEST);
+    const found: Command[] = [];
+    for await (const exec of this.#session.execs(callOf(options)))
+      if (!options.running || exec.state === "running") found.push(new Command(this.#session.command(exec.exec_id), exec));
+    return found;
   }
 
   /** Opens a terminal with a command, or with a login shell. */

@@ -5,6 +5,7 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { inspect } from "node:util";
 
 import { CommandError, GoneError, InvalidError, NotFoundError, Sandbox } from "lodge-sandbox";
 
@@ -111,4 +112,32 @@ test("the state follows the calls", async () => {
   assert.equal(box.isRunning, true);
   await box.delete();
   assert.deepEqual([box.state, box.isRunning, box.expiresAt], ["deleted", false, null]);
+});
+
+test("a command that is found again tells what it is", async () => {
+  await using box = await Sandbox.create(SMALL);
+  const first = await box.run("read x; exit 3", { background: true });
+  assert.deepEqual([first.cmd, first.state, first.exitCode], ["read x; exit 3", "running", null]);
+  const other = await box.run(["sleep", "1000"], { background: true });
+  const [again, second] = await box.commands({ running: true });
+  assert.deepEqual([again!.id, again!.cmd, again!.state], [first.id, first.cmd, "running"]);
+  assert.deepEqual([second!.id, second!.cmd], [other.id, ["sleep", "1000"]]);
+  assert.ok(again!.startedAt instanceof Date);
+  assert.match(inspect(again), /^Command \{[^]*read x; exit 3[^]*running/);
+  await again!.write("", { eof: true });
+  await again!.wait();
+  assert.deepEqual([again!.state, again!.exitCode], ["exited", 3]);
+  assert.deepEqual((await box.commands({ running: true })).map((one) => one.id), [other.id]);
+  assert.equal((await box.commands()).length, 2);
+  const bare = box.command(first.id);
+  assert.deepEqual([bare.cmd, bare.state, bare.startedAt], [null, null, null]);
+  assert.equal(await bare.isRunning(), false);
+  assert.deepEqual([bare.cmd, bare.exitCode], ["read x; exit 3", 3]);
+});
+
+test("a check that fails at a limit names it", async () => {
+  await using box = await Sandbox.create({ ...SMALL, fileSize: "1M" });
+  const fails = (command: string) => refused(CommandError, box.run(command, { check: true }));
+  assert.match(await fails("exec tail /dev/zero"), /; it ran out of memory \(LIMIT_MEMORY\)/);
+  assert.match(await fails("exec head -c 3M /dev/zero > f"), /; it reached the limit of the size of a file \(LIMIT_FILE\)/);
 });
