@@ -119,3 +119,27 @@ def test_a_check_that_fails_at_a_limit_names_it(way, do, kind):
     with pytest.raises(lodge.CommandError, match=r"; it reached the limit of the size of a file \(LIMIT_FILE\)"):
         do(box.run("exec head -c 3M /dev/zero > f", check=True))
     do(box.close())
+
+
+def test_calls_of_a_wrong_form_say_what_is_right(kind, box):
+    with pytest.raises(TypeError, match=r"^create\(\) takes its options by name; use create\(name='user-1'\), or create\(template="):
+        kind.create("user-1")
+    with pytest.raises(TypeError, match=r"^delete\(\) is a method of a Sandbox object, not of the class; use Sandbox.get\(name\).delete\(\)$"):
+        kind.delete("x")
+    with pytest.raises(TypeError, match=r"^run\(\) takes at most 1 value without a name; use run\(\['ls', '-l'\]\) for a program with arg"):
+        box.run("ls", "-l")
+    with pytest.raises(TypeError, match=r"^rename\(\) takes at most 2 values without a name$"):
+        box.files.rename("a", "b", "c")
+
+
+@pytest.mark.parametrize("cmd, text", [(None, "must be bash text, or a list of a program and its arguments, not NoneType"),
+                                       (5, "must be bash text, or .*, not int"), (b"ls", "must be bash text, or .*, not bytes"),
+                                       (["sleep", 5], "every word must be text, not int")])
+def test_what_is_no_command_is_refused(do, box, cmd, text):
+    with pytest.raises(lodge.InvalidError, match="^cmd: " + text):
+        do(box.run(cmd))
+
+
+def test_an_address_is_named_as_its_option(do, kind):
+    with pytest.raises(lodge.InvalidError, match="^url: .* is neither http://HOST"):
+        do(kind.create(url="ftp://h"))

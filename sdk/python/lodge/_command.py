@@ -8,15 +8,15 @@ import collections
 import contextlib
 import datetime
 import time
-from typing import (Any, Callable, Deque, Dict, Generator, Iterable, Iterator, List, Literal, Mapping, Optional, Pattern, Tuple,
-                    Union, overload)
+from typing import (Any, Callable, Deque, Dict, Generator, Iterable, Iterator, List, Literal, Mapping, Optional, Pattern, Sequence,
+                    Tuple, Union, overload)
 
 from . import _calls as c
 from ._http import Call, Request, query, quote, timeout_of
 from ._options import named_options
 from ._part import Part
 from ._words import find
-from .errors import CommandError, Error, OutputGoneError, StateLostWarning, TimeoutError
+from .errors import CommandError, Error, InvalidError, OutputGoneError, StateLostWarning, TimeoutError
 from .types import Event, ExecResult, Output, Result
 
 Input = Union[str, bytes, None]
@@ -68,6 +68,17 @@ def failed(command: object, result: Result[Any], more: str = "") -> CommandError
     shown = shown_command(command)
     name = f"command {shown!r}" if shown else f"command {result.command_id}"
     return CommandError(f"{name} {_ending(result)}{more}{_limits(result)}" + (f": {last[:200]}" if last else ""), result)
+
+
+def check(command: object) -> None:
+    """Of run()."""
+    if isinstance(command, str):
+        return
+    if not isinstance(command, Sequence) or isinstance(command, (bytes, bytearray)):
+        raise InvalidError(f"cmd: must be bash text, or a list of a program and its arguments, not {type(command).__name__}")
+    for word in command:
+        if not isinstance(word, str):
+            raise InvalidError(f"cmd: every word must be text, not {type(word).__name__}")
 
 
 class Pieces:

@@ -63,14 +63,34 @@ def unknown_option(method: str, name: str, known: Sequence[str]) -> TypeError:
     return TypeError(f"{method}(): unknown option {name!r}; {hint}")
 
 
-def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    known = [p.name for p in list(inspect.signature(function).parameters.values())[1:]]
+# what a value by its place was meant for, where that is likely
+_MEANT = {"create": "create(name={0!r}), or create(template={0!r})", "run": "run([{0}]) for a program with arguments"}
+
+
+def too_many(method: str, values: Sequence[object], most: int) -> TypeError:
+    said = ", ".join(map(repr, values[:4])) if method == "run" else values[0]
+    meant = _MEANT.get(method, "").format(said)
+    takes = f"at most {most} value{'s'[:most != 1]} without a name" if most else "its options by name"
+    return TypeError(f"{method}() takes {takes}" + (f"; use {meant}" if meant else ""))
+
+
+def _checked(function: Callable[..., Any], owner: Optional[type] = None) -> Callable[..., Any]:
+    """owner: of a method of objects."""
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    known = [p.name for p in parameters]
+    most = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
+        if owner and not (args and isinstance(args[0], owner)):
+            shown = owner.__name__[:-len("Api")]
+            how = f"; use {shown}.get(name).{function.__name__}()" if shown == "Sandbox" else ""
+            raise TypeError(f"{function.__name__}() is a method of a {shown} object, not of the class{how}")
         for name in options:
             if name not in known:
                 raise unknown_option(function.__name__, name, known)
+        if len(args) - 1 > most:
+            raise too_many(function.__name__, args[1:], most)
         return function(*args, **options)
     return call
 
@@ -87,5 +107,5 @@ def named_options(cls: Type[T]) -> Type[T]:
         method = member.__func__ if isinstance(member, classmethod) else member
         if name.startswith("_") or not inspect.isfunction(method) or _is_open(method):
             continue
-        setattr(cls, name, classmethod(_checked(method)) if isinstance(member, classmethod) else _checked(method))
+        setattr(cls, name, classmethod(_checked(method)) if isinstance(member, classmethod) else _checked(method, cls))
     return cls

@@ -16,7 +16,8 @@ from ._http import Name
 from ._options import UNSET, Size, limits_of, named_options, names_of, session_of
 from ._part import Part
 from ._words import OtherWords, find, other_words
-from .errors import CommandError, ConflictError, Error, IgnoredWarning, InvalidError, NotFoundError, StateLostWarning
+from .errors import (CommandError, ConflictError, Error, IgnoredWarning, InvalidError, NotFoundError, StateLostWarning,
+                     UnavailableError)
 from .types import Record, Result
 
 if TYPE_CHECKING:
@@ -214,7 +215,10 @@ class SandboxApi(Part, metaclass=OtherWords):
     @classmethod
     def _connect(cls, client: Any, url: Optional[str], api_key: Optional[str]) -> Any:
         if client is None:
-            return cls._client_type(url, api_key), True
+            try:
+                return cls._client_type(url, api_key), True
+            except (InvalidError, UnavailableError) as e:  # what a client calls server_url is url here
+                raise type(e)(e.message.replace("server_url", "url"), retryable=e.retryable) from None
         if url is not None or api_key is not None:
             raise InvalidError("client: not together with url or api_key")
         return client, False
@@ -333,6 +337,7 @@ class SandboxApi(Part, metaclass=OtherWords):
         each stream, or the last 8 with such a function; `truncated` tells that there was more. timeout: seconds until it is
         killed with all it started (30 by default, none in the background); 0 or None: no limit. text=False: bytes
         instead of str. idempotency_key: a repeated call with it returns the same command."""
+        _command.check(cmd)
         how: Dict[str, Any] = {"cwd": cwd, "env": env, "user": user, "idempotency_key": idempotency_key}
         if background:
             for option, given in (("check", check), ("on_stdout", on_stdout), ("on_stderr", on_stderr), ("text", not text)):

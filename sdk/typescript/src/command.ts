@@ -3,7 +3,7 @@
 import { LodgeError, lodgeError } from "./errors.js";
 import type { Command as Words, ExecEvent, Execution, OutputName } from "./exec.js";
 import { Patience, checkMs } from "./http.js";
-import { REQUEST, callOf, checkOptions, given, type RequestOptions } from "./options.js";
+import { REQUEST, callOf, checkOptions, given, kindOf, type RequestOptions } from "./options.js";
 import type { SessionClient } from "./session.js";
 import type { Exec, ExecRequest, ExecResult, ExecState } from "./types.js";
 import { addWords } from "./words.js";
@@ -275,11 +275,27 @@ function wireOptions(options: RunOptions): Pick<ExecRequest, "cwd" | "env" | "us
   });
 }
 
+/** Refuses what is no command, and arguments that are not in its list. */
+function checkWords(words: unknown, options: unknown): void {
+  if (Array.isArray(options) || typeof options === "string")
+    throw new TypeError(
+      `run: the second argument is an object of options; use run(${JSON.stringify([words, options].flat().slice(0, 4))}) ` +
+        "for a program with arguments",
+    );
+  const invalid = (message: string) => lodgeError({ code: "INVALID", message });
+  if (typeof words === "string") return;
+  if (!Array.isArray(words))
+    throw invalid(`command: must be bash text, or a list of a program and its arguments, not ${kindOf(words)}`);
+  const wrong = (words as unknown[]).find((word) => typeof word !== "string");
+  if (wrong !== undefined) throw invalid(`command: every word must be text, not ${kindOf(wrong)}`);
+}
+
 export async function runCommand(
   session: SessionClient,
   words: Words,
   options: RunOptions,
 ): Promise<Result<string | Uint8Array> | Command> {
+  checkWords(words, options);
   checkOptions("run", options, RUN, REQUEST);
   if (options.background) return startCommand(session, words, options);
   const { input: stdin, check, onStdout, onStderr } = options;

@@ -119,6 +119,10 @@ function nearest(word: string, known: readonly string[]): string[] {
 /** Throws a TypeError that names the nearest option if there is one that the call does not have. */
 export function checkOptions(call: string, options: object, ...groups: (readonly string[])[]): void {
   const known = groups.flat();
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    const shown = typeof options === "string" ? JSON.stringify(options) : kindOf(options);
+    throw new TypeError(`${call}: options must be an object such as { ${known[0]}: ... }, not ${shown}`);
+  }
   for (const name of Object.keys(options)) {
     if (known.includes(name)) continue;
     const near = nearest(name, known).map((option) => `"${option}"`);

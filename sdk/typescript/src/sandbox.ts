@@ -287,6 +287,8 @@ export class Sandbox {
 
   /** Opens a terminal with a command, or with a login shell. */
   async pty(command?: string, options: PtyOptions = {}): Promise<Pty> {
+    if (command !== undefined && typeof command !== "string")
+      throw new TypeError(`pty: the command must be text, not ${kindOf(command)}; options are second: pty(undefined, { cols: 100 })`);
     checkOptions("pty", options, ["rows", "cols", "cwd", "user"], REQUEST);
     const { rows, cols, cwd, user } = options;
     const opened = this.#session.tty(given({ command, rows, cols, cwd, user }), callOf(options));

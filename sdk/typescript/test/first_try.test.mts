@@ -141,3 +141,19 @@ test("a check that fails at a limit names it", async () => {
   assert.match(await fails("exec tail /dev/zero"), /; it ran out of memory \(LIMIT_MEMORY\)/);
   assert.match(await fails("exec head -c 3M /dev/zero > f"), /; it reached the limit of the size of a file \(LIMIT_FILE\)/);
 });
+
+test("calls of a wrong form say what is right", async () => {
+  assert.equal(
+    await refused(TypeError, Sandbox.create("base" as never)),
+    'Sandbox.create: options must be an object such as { name: ... }, not "base"',
+  );
+  await using box = await Sandbox.create(SMALL);
+  for (const second of [["-l"], "-l"])
+    assert.equal(
+      await refused(TypeError, box.run("ls", second as never)),
+      'run: the second argument is an object of options; use run(["ls","-l"]) for a program with arguments',
+    );
+  assert.match(await refused(TypeError, box.pty({ cols: 100 } as never)), /^pty: the command must be text, not an object; options are second/);
+  for (const [command, text] of [[undefined, /, not undefined$/], [5, /, not a number$/], [["sleep", 5], /every word must be text, not a number$/]])
+    assert.match(await refused(InvalidError, box.run(command as never)), text as RegExp);
+});
