@@ -50,6 +50,7 @@ function memberOf(symbol, location) {
 
 function isPublic(symbol) {
   const declaration = symbol.valueDeclaration ?? symbol.declarations?.[0];
+  if (declaration && basename(declaration.getSourceFile().fileName) === "words.ts") return false; // of other services
   if (!declaration || symbol.name.startsWith("#") || symbol.name.startsWith("__#") || symbol.name === "prototype") return false;
   return !(ts.getCombinedModifierFlags(declaration) & (ts.ModifierFlags.Private | ts.ModifierFlags.Protected)) && !isInternal(symbol);
 }

@@ -6,7 +6,7 @@ import { Patience, checkMs } from "./http.js";
 import { REQUEST, callOf, checkOptions, given, kindOf, type RequestOptions } from "./options.js";
 import type { SessionClient } from "./session.js";
 import type { Exec, ExecRequest, ExecResult, ExecState } from "./types.js";
-import { addWords } from "./words.js";
+import { addWords, type Hints } from "./words.js";
 
 /** Options of {@link Sandbox.run}. */
 export interface RunOptions extends RequestOptions {
@@ -519,5 +519,8 @@ export class Command {
     else await this.#execution.signal(signal, callOf(options));
   }
 }
+
+// words of other services, which the compiler then explains
+export interface Command extends Hints<"Command"> {}
 
 const LINE_MOST = 1 << 20; // of a line without an end

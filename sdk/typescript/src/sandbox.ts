@@ -40,7 +40,7 @@ import type { EnteredSession, SessionClient } from "./session.js";
 import { Snapshot, forkOf, type ForkManyOptions, type ForkOptions } from "./snapshot.js";
 import { statsOf, type SandboxStats } from "./stats.js";
 import type { EnterRequest, Session, SessionState, Snapshot as Wire } from "./types.js";
-import { addWords } from "./words.js";
+import { addWords, type Hints } from "./words.js";
 
 /** Options of {@link Sandbox.get}. */
 export interface GetOptions extends ConnectionOptions, RequestOptions {}
@@ -112,6 +112,14 @@ function refOf(nameOrId: string): string | { key: string } {
 export class Sandbox {
   /** The files of the sandbox. */
   readonly files: Files;
+  /** @deprecated Use {@link Sandbox.get}. */
+  declare static readonly connect: typeof Sandbox.get;
+  /** @deprecated Use `get(id)`, then `delete()`. */
+  declare static readonly kill: Hints<"Sandbox class">["kill"];
+  /** @deprecated Use {@link Sandbox.delete}. */
+  declare readonly kill: Sandbox["delete"];
+  /** @deprecated Use {@link Sandbox.id}. */
+  declare readonly sandboxId: string;
   /** Whether the call that returned this object made the sandbox. */
   readonly created: boolean;
   /** Whether the call that returned this object found that the files of the sandbox are gone. */
@@ -420,3 +428,6 @@ export class Sandbox {
     await this.close();
   }
 }
+
+// words of other services, which the compiler then explains
+export interface Sandbox extends Hints<"Sandbox"> {}

@@ -9,7 +9,7 @@ import type { Bytes } from "./http.js";
 import { REQUEST, callOf, checkOptions, given, kindOf, type RequestOptions } from "./options.js";
 import { clearLocal, packDirectory, unpackDirectory } from "./tar.js";
 import type { Change, Entry } from "./types.js";
-import { addWords } from "./words.js";
+import { addWords, type Hints } from "./words.js";
 
 /** A file, directory or link in a sandbox. */
 export interface FileInfo {
@@ -249,3 +249,6 @@ export class Files {
       yield { kind: change.kind, path: change.path, isDirectory: change.is_dir };
   }
 }
+
+// words of other services, which the compiler then explains
+export interface Files extends Hints<"Files"> {}

@@ -2,7 +2,7 @@
 // Words that users of other services type first, and what lodge calls the same; spec/sdk.json has them for both SDKs.
 
 /** "=name" works as that name; everything else is what an error recommends. */
-export const WORDS: Record<string, Record<string, string>> = {
+export const WORDS = {
   "Sandbox class": {
     connect: "=get",
     kill: "get(id), then delete()",
@@ -58,6 +58,19 @@ export const WORDS: Record<string, Record<string, string>> = {
     sendStdin: "write()",
     sendInput: "write()",
   },
+} as const;
+
+/** A word that is none of lodge, and what to use instead: what the compiler shows for a call of it. */
+export interface Use<Instead extends string> {
+  /** The call to use instead. */
+  readonly use: Instead;
+}
+
+/** Those words of an object that only lead to an error. */
+export type Hints<Where extends keyof typeof WORDS> = {
+  readonly [Word in keyof (typeof WORDS)[Where] as (typeof WORDS)[Where][Word] extends `=${string}` ? never : Word]: Use<
+    (typeof WORDS)[Where][Word] & string
+  >;
 };
 
 /** Options, and what else they are called, in letters only. */
@@ -85,8 +98,8 @@ export const OPTIONS: ReadonlyMap<string, string[]> = new Map(
 );
 
 /** Gives an object members of these names: they work as others do, or throw an error with what to use. */
-export function addWords(owner: object, where: string, shown: string): void {
-  for (const [name, use] of Object.entries(WORDS[where]!))
+export function addWords(owner: object, where: keyof typeof WORDS, shown: string): void {
+  for (const [name, use] of Object.entries<string>(WORDS[where]))
     Object.defineProperty(owner, name, {
       configurable: true,
       get(this: Record<string, unknown>): unknown {

@@ -157,3 +157,19 @@ test("calls of a wrong form say what is right", async () => {
   for (const [command, text] of [[undefined, /, not undefined$/], [5, /, not a number$/], [["sleep", 5], /every word must be text, not a number$/]])
     assert.match(await refused(InvalidError, box.run(command as never)), text as RegExp);
 });
+
+test("words of other services are in the types", async () => {
+  await using box = await Sandbox.connect((await Sandbox.create(SMALL)).sandboxId, HERE);
+  const hint: (typeof box)["exec"]["use"] = "run()"; // what the compiler shows
+  assert.throws(() => (box as { exec: unknown }).exec, (error: Error) => error.message.endsWith(`use ${hint}`));
+  // @ts-expect-error: Type 'Use<"run()">' has no call signatures
+  assert.throws(() => box.exec("true"), /use run\(\)/);
+  // @ts-expect-error: Type 'Use<"mkdir()">' has no call signatures
+  assert.throws(() => box.files.makeDir("d"), /use mkdir\(\)/);
+  // @ts-expect-error: Type 'Use<"write()">' has no call signatures
+  assert.throws(() => box.command("ex_1").sendStdin("x"), /use write\(\)/);
+  // @ts-expect-error: Type 'Use<"get(id), then delete()">' has no call signatures
+  assert.throws(() => Sandbox.kill(box.id), /use get\(id\), then delete\(\)/);
+  await box.kill();
+  assert.equal(box.state, "deleted");
+});
