@@ -39,7 +39,8 @@ static struct addrinfo *parse_address(const char *address, struct err *err)
 		len = 0;
 	}
 	if (!len || len >= sizeof(host) || !is_port(colon + 1)) {
-		err_set(err, ERR_INVALID, "'%s' is not ADDRESS:PORT", address);
+		err_set(err, ERR_INVALID, "'%s' is not ADDRESS:PORT, such as 127.0.0.1:7070",
+			address);
 		return NULL;
 	}
 	memcpy(host, from, len);

@@ -27,7 +27,7 @@ static const char usage[] =
 	"Options\n"
 	"  --config FILE       read settings from FILE, see lodged.conf(5)\n"
 	"  --data DIR          data directory (also --home)\n"
-	"  --listen ADDRESS    HOST:PORT or unix:PATH, repeatable (127.0.0.1:7070);\n"
+	"  --listen ADDRESS    ADDRESS:PORT or unix:PATH, repeatable (127.0.0.1:7070);\n"
 	"                      unix:DATA/lodge.sock is always open\n"
 	"  --user NAME         user to run as when started as root (lodge, or 60777)\n"
 	"  --log-format FORMAT auto, text or json (auto: text on a terminal)\n"

@@ -293,35 +293,6 @@ static void unread(void)
 	free(a.body);
 }
 
-/* What a client sends behind the end of such a body must never be read from its middle on. */
-static void rest_of_a_body(void)
-{
-	static char block[1200 << 10], more[40000];
-	struct answer a = { .status = 0 };
-	int fd = dial(), was;
-	char *end = more;
-
-	memset(block, 'x', sizeof(block));
-	CHECK(send_text(fd, "POST /echo HTTP/1.1\r\n" HOST
-			    "Transfer-Encoding: chunked\r\n\r\n12c000\r\n"));
-	CHECK(send_bytes(fd, block, sizeof(block) - 1000));
-	CHECK(read_response(fd, &a) && a.status == 413);
-	CHECK(EVENTUALLY(began == ended));
-	was = began;
-	end += sprintf(end,
-		       "%.1000s\r\n0\r\n\r\nPOST /echo HTTP/1.1\r\n" HOST
-		       "Content-Length: 30000\r\n\r\n",
-		       block);
-	memset(end, 'y', 30000);
-	for (int i = 500; i < 29000; i += 500)
-		memcpy(end + i, "\r\n\r\nGET /file HTTP/1.1\r\n" HOST "\r\n", 36);
-	CHECK(send_bytes(fd, more, (size_t)(end - more) + 30000));
-	CHECK(!read_response(fd, &a) || a.len == 30000);
-	close(fd);
-	CHECK(EVENTUALLY(numbers().connections == 0) && began <= was + 1);
-	free(a.body);
-}
-
 static void upload_waits(void)
 {
 	static char block[1 << 16];
@@ -590,7 +561,6 @@ int main(void)
 	RUN(head_only);
 	RUN(expect);
 	RUN(unread);
-	RUN(rest_of_a_body);
 	RUN(upload_waits);
 	RUN(upload_chunked);
 	RUN(download);

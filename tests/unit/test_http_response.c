@@ -10,7 +10,7 @@
 enum { FILE_SIZE = 40 << 20 };
 
 static int file = -1;
-static atomic_int wrote, refused;
+static atomic_int wrote, refused, counted;
 
 static void send_file(struct http_request *rq)
 {
@@ -40,13 +40,28 @@ static void abort_stream(struct http_request *rq)
 		http_stream_abort(rq);
 }
 
+static void read_body(struct http_request *rq)
+{
+	const char *body;
+	struct err e;
+	size_t len;
+
+	if (http_body(rq, 1 << 20, &body, &len, &e))
+		http_reply(rq, 413, "text/plain", NULL, 0);
+	else
+		http_reply(rq, 200, "text/plain", body, len);
+}
+
 static void handle(void *arg, struct http_request *rq)
 {
 	(void)arg;
+	counted += !strcmp(http_path(rq), "/count");
 	if (!strcmp(http_path(rq), "/file"))
 		send_file(rq);
 	else if (!strcmp(http_path(rq), "/abort"))
 		abort_stream(rq);
+	else if (!strcmp(http_path(rq), "/body"))
+		read_body(rq);
 	else
 		http_reply(rq, 200, NULL, NULL, 0);
 }
@@ -187,6 +202,35 @@ static void broken_head(void)
 	CHECK(status_of("GET / HTTP/1.1\r\n" HOST "\r\n") == 200);
 }
 
+/* What a client sends behind the end of a body that was answered early must never be read from its
+ * middle on. */
+static void rest_of_a_body(void)
+{
+	static char block[1200 << 10], more[40000];
+	struct answer a = { .status = 0 };
+	int fd = dial(), was;
+	char *end = more;
+
+	memset(block, 'x', sizeof(block));
+	CHECK(send_text(fd, "POST /body HTTP/1.1\r\n" HOST
+			    "Transfer-Encoding: chunked\r\n\r\n12c000\r\n"));
+	CHECK(send_bytes(fd, block, sizeof(block) - 1000));
+	CHECK(read_response(fd, &a) && a.status == 413);
+	was = counted;
+	end += sprintf(end,
+		       "%.1000s\r\n0\r\n\r\nPOST /body HTTP/1.1\r\n" HOST
+		       "Content-Length: 30000\r\n\r\n",
+		       block);
+	memset(end, 'y', 30000);
+	for (int i = 500; i < 29000; i += 500)
+		memcpy(end + i, "\r\n\r\nGET /count HTTP/1.1\r\n" HOST "\r\n", 37);
+	CHECK(send_bytes(fd, more, (size_t)(end - more) + 30000));
+	CHECK(!read_response(fd, &a) || a.len == 30000);
+	close(fd);
+	CHECK(EVENTUALLY(numbers().connections == 0) && counted == was);
+	free(a.body);
+}
+
 int main(void)
 {
 	if (!serve(&(struct http_opts){ .handler = handle }, "127.0.0.1:0"))
@@ -197,6 +241,7 @@ int main(void)
 	RUN(broken_stream);
 	RUN(broken_old_stream);
 	RUN(broken_head);
+	RUN(rest_of_a_body);
 	stop();
 	close(file);
 	return tap_done();

@@ -43,7 +43,8 @@ static void errors_name_the_line(void)
 		{ "socket_mode = 999\n", "f:1: socket_mode: must be an octal mode such as 0660" },
 		{ "= 1\n", "f:1: unknown setting \"\" (see lodged.conf(5))" },
 		{ "api_key = tooshort\n", "f:1: api_key: must have at least 16 characters" },
-		{ "\nlisten = 7070\n", "f:2: listen: '7070' is not ADDRESS:PORT" },
+		{ "\nlisten = 7070\n",
+		  "f:2: listen: '7070' is not ADDRESS:PORT, such as 127.0.0.1:7070" },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
