@@ -41,7 +41,10 @@ def check_path(path: object) -> None:
 def mode_of(source: Any) -> Optional[int]:
     """The permissions of a local file by its path; of an open one none."""
     if isinstance(source, (str, os.PathLike)):
-        return os.stat(source).st_mode & 0o777
+        try:
+            return os.stat(source).st_mode & 0o777
+        except OSError:
+            return None  # opening it fails in the same way
     if isinstance(source, (bytes, bytearray)) or hasattr(source, "read"):
         return None
     raise InvalidError(f"source: must be a local path, bytes or an open file, not {type(source).__name__}")
