@@ -21,6 +21,13 @@ NAMES = {"limits.memory_bytes": "memory", "limits.cpus": "cpus", "limits.disk_by
          "idle_timeout_ms": "idle_timeout", "lifetime_ms": "lifetime", "max_lifetime_ms": "lifetime"}
 
 
+def check_name(name: object) -> None:
+    if name is None or name == "":
+        raise InvalidError("name: must not be empty")
+    if not isinstance(name, str):
+        raise InvalidError(f"name: must be text, not {type(name).__name__}")
+
+
 def size_of(name: str, size: Optional[Size]) -> Optional[int]:
     """Bytes of "512M", "1.5G" or a number."""
     if size is None or (isinstance(size, int) and not isinstance(size, bool)):

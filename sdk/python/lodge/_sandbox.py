@@ -13,7 +13,7 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, Generator, Iterable, Ite
 from . import _calls as c
 from . import _command
 from ._http import Name
-from ._options import UNSET, Size, limits_of, named_options, names_of, session_of
+from ._options import UNSET, Size, check_name, limits_of, named_options, names_of, session_of
 from ._part import Part
 from ._words import OtherWords, find, other_words
 from .errors import (CommandError, ConflictError, Error, IgnoredWarning, InvalidError, NotFoundError, StateLostWarning,
@@ -32,13 +32,6 @@ Op = Generator[Any, Any, Any]
 WAIT_MS = 30000  # for capacity, if the service is full
 TIMEOUT = 30.0  # of a command in the foreground, as the API has it
 ID = re.compile("(ses|sbx)_[0-9a-z]+")
-
-
-def check_name(name: object) -> None:
-    if name is None or name == "":
-        raise InvalidError("name: must not be empty")
-    if not isinstance(name, str):
-        raise InvalidError(f"name: must be text, not {type(name).__name__}")
 
 
 def ref_of(name: str) -> str:
