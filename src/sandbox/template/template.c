@@ -223,17 +223,6 @@ const char *template_exceeded_limit(const struct template *t, const struct templ
 	return NULL;
 }
 
-/* The keeper accepts only normalized paths; a directory with another spelling may exist. */
-static bool is_valid_workdir(const char *workdir)
-{
-	char path[KEEPER_PATH_SIZE] = { 0 };
-
-	if (!workdir || strlen(workdir) >= sizeof(path))
-		return false;
-	memcpy(path, workdir, strlen(workdir) + 1);
-	return keeper_path_is_valid(path);
-}
-
 int template_apply(const struct template *t, struct sandbox_spec *spec, struct err *err)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(fields); i++)
@@ -241,8 +230,6 @@ int template_apply(const struct template *t, struct sandbox_spec *spec, struct e
 			copy_field(&fields[i], &t->limits, &spec->limits);
 	spec->class = t->class;
 	spec->demand |= t->demand;
-	if (is_valid_workdir(t->workdir))
-		spec->workdir = t->workdir;
 	if (t->class == KEEPER_CLASS_ROOT)
 		spec->uid = spec->gid = 0;
 	if (t->user && template_parse_user(t->user, &spec->uid, &spec->gid, err) < 0)

@@ -67,8 +67,7 @@ int template_merge(struct template *base, const struct template *over, struct er
 int template_cap(struct template *t, const struct template *most, struct err *err);
 /* The name of the first limit set in `t` that exceeds the one set in `most`, or NULL. */
 const char *template_exceeded_limit(const struct template *t, const struct template *most);
-/* Copies limits, class, demand, and uid and gid (if the user is a number) into the spec, which also
- * borrows the working directory: the sandbox makes it if it does not exist. */
+/* Copies limits, class, demand, and uid and gid (if the user is a number) into the spec. */
 int template_apply(const struct template *t, struct sandbox_spec *spec, struct err *err);
 /* 1: "uid[:gid]" parsed; 0: a name; -1: number out of range. */
 int template_parse_user(const char *user, uint32_t *uid, uint32_t *gid, struct err *err);
