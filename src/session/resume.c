@@ -43,17 +43,6 @@ static int find_stack(struct session *n, struct stack *ret, struct err *err)
 	return 0;
 }
 
-/* The keeper accepts only normalized paths; a directory with another spelling may exist. */
-static bool is_valid_workdir(const char *workdir)
-{
-	char path[KEEPER_PATH_SIZE] = { 0 };
-
-	if (!workdir || strlen(workdir) >= sizeof(path))
-		return false;
-	memcpy(path, workdir, strlen(workdir) + 1);
-	return keeper_path_is_valid(path);
-}
-
 /* *t: the merged template, for template_fini(), also on failure. */
 static int make_sandbox(struct session *n, const struct stack *stack, struct template *t,
 			struct sandbox **ret, struct err *err)
@@ -66,7 +55,7 @@ static int make_sandbox(struct session *n, const struct stack *stack, struct tem
 		return -1;
 	spec.id = n->rec.sandbox;
 	spec.template = base;
-	if (is_valid_workdir(t->workdir))
+	if (template_can_make_workdir(t))
 		spec.workdir = t->workdir;
 	spec.store = KEEPER_STORE_DISK;
 	spec.keep = true;

@@ -640,6 +640,24 @@ def test_a_local_build_that_is_killed_leaves_no_layers(name, step, tmp_path):
 
 
 @needs_busybox
+def test_a_working_directory_that_no_layer_has(client, name, tmp_path):
+    """Sessions and lodge run make it for the user of the image."""
+    image = docker_save([root()], {"Env": ["PATH=/bin"], "WorkingDir": "/made/here", "User": "other"})
+    command = "pwd; touch x && ls"
+    upload(client, name, image)
+    assert sh(client, name, command) == "/made/here\nx\n"
+    remove(client, name)
+    (tmp_path / "image.tar").write_bytes(image)
+    lodge, data = os.path.join(BUILD, "lodge"), ("--data", str(tmp_path / "data"))
+    made = subprocess.run([lodge, "template", "create", "--local", name, str(tmp_path / "image.tar"), *data], capture_output=True,
+                          timeout=300, check=False)
+    assert made.returncode == 0, made
+    ran = subprocess.run([lodge, "run", *data, "--template", name, "--", "/bin/sh", "-c", command], capture_output=True, text=True,
+                         timeout=300, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "/made/here\nx\n"), ran
+
+
+@needs_busybox
 def test_concurrent_uploads_share_one_set_of_layers(plain, name):
     from concurrent.futures import ThreadPoolExecutor
     client = plain.client()

@@ -164,7 +164,11 @@ static void merged_settings_override(void)
 	CHECK(parse("{\"env\":[\"A=2\"],\"limits\":{\"pids\":10}}", &over, &err) == 0);
 	CHECK(template_merge(&base, &over, &err) == 0);
 	CHECK_STR(base.env[0], "A=2");
+	CHECK(template_set_string(&base.workdir, "/not//normal", &err) == 0);
+	CHECK(template_apply(&base, &spec, &err) == 0 && !spec.workdir);
+	CHECK(template_set_string(&base.workdir, "/app", &err) == 0);
 	CHECK(template_apply(&base, &spec, &err) == 0);
+	CHECK_STR(spec.workdir, "/app");
 	CHECK(spec.uid == 33 && spec.gid == 33 && spec.class == KEEPER_CLASS_USER);
 	CHECK(spec.limits.pids == 10 && spec.limits.open_files == 99);
 	CHECK(spec.limits.memory_bytes == limits_default().memory_bytes);

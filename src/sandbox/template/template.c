@@ -181,6 +181,7 @@ int template_merge(struct template *base, const struct template *over, struct er
 	}
 	if (over->user && template_set_string(&base->user, over->user, err) < 0)
 		return -1;
+	base->workdir_overridden |= over->workdir != NULL;
 	if (over->workdir && template_set_string(&base->workdir, over->workdir, err) < 0)
 		return -1;
 	if (over->policy && template_set_string(&base->policy, over->policy, err) < 0)
@@ -223,6 +224,18 @@ const char *template_exceeded_limit(const struct template *t, const struct templ
 	return NULL;
 }
 
+/* The keeper accepts only normalized paths; a directory with another spelling may exist. */
+bool template_can_make_workdir(const struct template *t)
+{
+	const char *workdir = t->workdir;
+	char path[KEEPER_PATH_SIZE] = { 0 };
+
+	if (!workdir || strlen(workdir) >= sizeof(path))
+		return false;
+	memcpy(path, workdir, strlen(workdir) + 1);
+	return keeper_path_is_valid(path);
+}
+
 int template_apply(const struct template *t, struct sandbox_spec *spec, struct err *err)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(fields); i++)
@@ -230,6 +243,8 @@ int template_apply(const struct template *t, struct sandbox_spec *spec, struct e
 			copy_field(&fields[i], &t->limits, &spec->limits);
 	spec->class = t->class;
 	spec->demand |= t->demand;
+	if (!t->workdir_overridden && template_can_make_workdir(t))
+		spec->workdir = t->workdir;
 	if (t->class == KEEPER_CLASS_ROOT)
 		spec->uid = spec->gid = 0;
 	if (t->user && template_parse_user(t->user, &spec->uid, &spec->gid, err) < 0)

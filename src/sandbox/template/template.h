@@ -12,6 +12,7 @@ struct template
 {
 	char *user; /* of commands: "name" or "uid[:gid]"; NULL: the default one */
 	char *workdir; /* NULL: the user's home */
+	bool workdir_overridden; /* by template_merge(); not stored */
 	char *env[TEMPLATE_ENV_MAX + 1]; /* "K=V", NULL-terminated */
 	size_t nenv;
 	struct limits limits; /* only the fields in limits_set are valid */
@@ -67,8 +68,12 @@ int template_merge(struct template *base, const struct template *over, struct er
 int template_cap(struct template *t, const struct template *most, struct err *err);
 /* The name of the first limit set in `t` that exceeds the one set in `most`, or NULL. */
 const char *template_exceeded_limit(const struct template *t, const struct template *most);
-/* Copies limits, class, demand, and uid and gid (if the user is a number) into the spec. */
+/* Copies limits, class, demand, and uid and gid (if the user is a number) into the spec, which also
+ * borrows the working directory, unless it was overridden: the sandbox makes it if it does not
+ * exist. */
 int template_apply(const struct template *t, struct sandbox_spec *spec, struct err *err);
+/* Whether struct sandbox_spec may have its working directory. */
+bool template_can_make_workdir(const struct template *t);
 /* 1: "uid[:gid]" parsed; 0: a name; -1: number out of range. */
 int template_parse_user(const char *user, uint32_t *uid, uint32_t *gid, struct err *err);
 
