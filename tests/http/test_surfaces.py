@@ -179,7 +179,7 @@ def test_with_a_key_json_of_any_type_is_taken(lodged, path, body, taken, header)
 def test_v1_names_the_header_to_send(client):
     for kind in TYPES:
         answer = client.call("POST", "/v1/sessions", b"{}", {"Content-Type": kind})
-        assert answer.status == 415 and 'send the header "Content-Type: application/json"' in answer.json["error"]["message"], answer
+        assert answer.status == 415 and 'send the header "Content-Type: application/json"' in answer.message, answer
 
 
 @pytest.mark.parametrize("shape, paths", [
