@@ -368,8 +368,7 @@ int engine_wait_ready(struct engine *e, int64_t wait_ms, struct err *err)
 	unsigned tries;
 
 	if (tenant_load_queue(e, TENANT_QUEUE_START, &share, err) < 0)
-		return engine_is_ready(e) ? 0 : -1;
-
+		return engine_is_ready(e) ? 0 : fail_not_ready(e, ERR_UNAVAILABLE, err);
 	pthread_mutex_lock(&e->mutex);
 	tries = e->startup.tries;
 	full = e->startup.nwaiting >= e->opts.queue_max;

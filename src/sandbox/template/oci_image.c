@@ -456,20 +456,13 @@ static bool is_docker_part(const struct oci_image_files *from, const char *name,
 	return name[len] || exists(from, ret);
 }
 
-/* Every sandbox has these, also if the archive does not. */
-static bool is_made_by_lodge(const char *name)
-{
-	return !strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, "proc") ||
-	       !strcmp(name, "dev");
-}
-
-/* Fails if the root has no files at all, or a part of an image of docker. */
+/* Fails if the root has a part of an image of docker. */
 static int check_root(const struct oci_image_files *from, struct err *err)
 {
 	int fd = from->open(from->arg, ".", err);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	char part[OCI_IMAGE_PATH];
-	bool empty = true, found = false;
+	bool found = false;
 	const struct dirent *d;
 
 	if (!dir) {
@@ -478,7 +471,6 @@ static int check_root(const struct oci_image_files *from, struct err *err)
 		return fd < 0 ? -1 : err_sys(err, errno, "list the archive");
 	}
 	for (int n = 0; !found && n < NAMES_MAX && (d = readdir(dir)); n++) {
-		empty = empty && is_made_by_lodge(d->d_name);
 		found = is_docker_part(from, d->d_name, part);
 	}
 	closedir(dir);
@@ -487,7 +479,7 @@ static int check_root(const struct oci_image_files *from, struct err *err)
 			       "manifest.json: not in the archive, but %s is: the image is "
 			       "incomplete",
 			       part);
-	return empty ? err_set(err, ERR_INVALID, "archive is empty: it has no files") : 0;
+	return 0;
 }
 
 /* There is neither a layout nor a manifest of docker: fails if there are parts of one. */
