@@ -69,11 +69,9 @@ void api_call_detach(struct api_call *c, int (*step)(void *arg), void *arg)
 	}
 	*d = (struct detached){ c, step, arg };
 	c->detached = true;
-	/* from here on it is a stream, and no request in flight */
+	/* from here on it is one of the tenant's streams; for its key it is still in flight */
 	tenant_load_release(&c->share, TENANT_REQUESTS);
 	tenant_load_release(&c->share, TENANT_BODIES);
-	if (c->pass)
-		auth_leave(c->pass);
 	http_stream_detach(c->rq, &ops, d);
 }
 
