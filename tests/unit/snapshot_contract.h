@@ -266,7 +266,7 @@ static void all_forks_or_none(void)
 	FRESH();
 	CHECK(enter("a") && enter("b"));
 	CHECK(session_fork(engine, &me, &a, NULL, 3, k, made, &err) < 0);
-	CHECK(err.code == ERR_CONFLICT && strstr(err.msg, "'b'"));
+	CHECK(err.code == ERR_CONFLICT && strstr(err.msg, "key b"));
 	CHECK(!session_list(engine, &mine, page, &l, &err) && l.count == 2);
 	store_session_list_fini(&l);
 	collect_all();
