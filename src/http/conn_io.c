@@ -232,11 +232,6 @@ ssize_t conn_io_send_file(struct conn_io *io, int file, uint64_t offset, uint64_
 	return n;
 }
 
-bool conn_io_has_input(const struct conn_io *io)
-{
-	return io->tls && SSL_pending(io->tls) > 0;
-}
-
 bool conn_io_wait(const struct conn_io *io, short events, int64_t until_ms)
 {
 	struct pollfd p = { .fd = io->fd, .events = events };

@@ -34,8 +34,6 @@ ssize_t conn_io_recv(struct conn_io *io, void *buf, size_t len);
 ssize_t conn_io_send(struct conn_io *io, const struct iovec *parts, int n, bool more);
 /* 0: the file is shorter. */
 ssize_t conn_io_send_file(struct conn_io *io, int file, uint64_t offset, uint64_t len);
-/* Received bytes that poll() does not see. */
-bool conn_io_has_input(const struct conn_io *io);
 
 /* False: the deadline (clock_mono_ms()) has passed. */
 bool conn_io_wait(const struct conn_io *io, short events, int64_t until_ms);

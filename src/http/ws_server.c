@@ -177,11 +177,6 @@ void ws_free(struct ws *w)
 	free(w);
 }
 
-int ws_fd(const struct ws *w)
-{
-	return w->io->fd;
-}
-
 /* ---- input ----------------------------------------------------------------------------------- */
 
 static enum ws_event fail(struct ws *w, enum ws_code code, const char *reason)

@@ -36,7 +36,6 @@ int ws_new(struct conn_io *io, const void *early, size_t early_len, size_t max, 
 	   struct err *err);
 void ws_free(struct ws *w);
 DEFINE_AUTO(struct ws *, ws_free);
-int ws_fd(const struct ws *w); /* for poll() */
 
 /* ---- messages -----------------------------------------------------------------------------------
  */

@@ -119,7 +119,7 @@ def test_words_are_argv_not_shell():
 
 
 def test_one_word_is_not_shell_text_either():
-    assert one_line(run("echo hi"), 127) == "lodge: echo hi: not found"
+    assert one_line(run("echo hi"), 127) == "lodge: echo hi: not found (to run it as a script: lodge run -c SCRIPT)"
 
 
 def test_not_found_is_127():

@@ -195,7 +195,13 @@ class Lodged:
         self.program = program
         self.settings = settings
         self.process = None
-        self.start()
+        try:
+            self.start()
+        except AssertionError:  # its settings may be wrong on purpose
+            self.process.wait(ANSWER_SECONDS)
+            machine.remove_home(self.home)
+            os.unlink(self.home + ".log")
+            raise
 
     def start(self):
         env = {**os.environ, "LODGE_API_KEY": KEY, **QUIET,

@@ -470,6 +470,7 @@ static int check_root(const struct oci_image_files *from, struct err *err)
 			close(fd);
 		return fd < 0 ? -1 : err_sys(err, errno, "list the archive");
 	}
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is of this thread */
 	for (int n = 0; !found && n < NAMES_MAX && (d = readdir(dir)); n++) {
 		found = is_docker_part(from, d->d_name, part);
 	}
