@@ -144,8 +144,8 @@ def test_anonymous_requests_count_for_the_default_tenant():
     with service(tenant_concurrent=2, insecure_no_auth=1) as (lodged, open_requests):
         anyone = lodged.client(None)
         (other,) = keys(lodged, "a", 1)
-        wait_inside(open_requests, anyone, anyone.enter(key="a"), 2)
-        assert wait_for(lambda: anyone.get("/v1/sessions").status == 429)
+        sid = anyone.enter(key="a")
+        assert fill(lambda: anyone.get("/v1/sessions").status == 429, lambda: wait_inside(open_requests, anyone, sid, 1))
         refused_soon(anyone, "tenant_concurrent", "default")
         refused_soon(lodged.client(), "tenant_concurrent", "default")
         assert other.get("/v1/sessions").status == 200
