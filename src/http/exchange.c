@@ -13,6 +13,7 @@
 #include "http/response.h"
 #include "http/server_conn.h"
 #include "http/stream_poller.h"
+#include "http/worker.h"
 #include "http1/http1_request.h"
 
 enum {
@@ -160,6 +161,13 @@ static void refuse_overload(struct http_request *rq)
 	response_error(rq, 503, "OVERLOADED", text, true);
 }
 
+static void call_handler(struct http_request *rq)
+{
+	if (strcmp(rq->method, "GET") != 0)
+		worker_give_up_turn(); /* a change waits for a disk or for a sandbox */
+	rq->server->opts.handler(rq->server->opts.arg, rq);
+}
+
 static void run_handler(struct http_request *rq)
 {
 	struct http_server *s = rq->server;
@@ -169,7 +177,7 @@ static void run_handler(struct http_request *rq)
 	if (atomic_fetch_add(&s->busy, place) >= s->opts.max_requests && place)
 		refuse_overload(rq);
 	else
-		s->opts.handler(s->opts.arg, rq);
+		call_handler(rq);
 	atomic_fetch_sub(&s->busy, place);
 	if (rq->stream_state.ops && rq->answered)
 		return;

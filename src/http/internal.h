@@ -132,6 +132,19 @@ struct stream_poller {
 	int64_t until_ms; /* its thread waits at most until then */
 };
 
+/* See worker.c. */
+struct workers {
+	pthread_mutex_t mutex; /* taken last */
+	pthread_cond_t turn, watch, end;
+	unsigned count; /* of threads */
+	unsigned turns, max_turns; /* threads that wait for an event or run */
+	unsigned waiting; /* in epoll_wait() */
+	unsigned parked; /* without a turn, and without an event */
+	struct worker *running; /* with a turn and an event */
+	bool started, watching;
+	pthread_t watcher;
+};
+
 struct http_request {
 	struct http_server *server;
 	struct conn *conn;
@@ -191,11 +204,11 @@ struct http_server {
 	struct address *addresses[ADDRESS_BUCKETS];
 	unsigned evicted; /* connections that are being closed to make place */
 	struct http_metrics metrics;
-	_Atomic unsigned waiting, workers; /* threads in epoll_wait(), and all */
 	_Atomic unsigned busy; /* handlers that run */
 	_Atomic bool draining, ending;
 	bool reaping;
 	pthread_t reaper;
+	struct workers workers;
 	struct stream_poller poller;
 };
 

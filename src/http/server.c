@@ -32,6 +32,7 @@ static void server_release(struct http_server *s)
 {
 	stream_poller_stop(s);
 	pthread_mutex_destroy(&s->poller.mutex);
+	worker_fini_all(&s->workers);
 	pthread_cond_destroy(&s->tick);
 	pthread_cond_destroy(&s->change);
 	pthread_mutex_destroy(&s->lock);
@@ -82,6 +83,7 @@ int http_server_new(const struct http_opts *opts, struct http_server **ret, stru
 	pthread_mutex_init(&s->poller.mutex, NULL);
 	cond_init(&s->change);
 	cond_init(&s->tick);
+	worker_init_all(&s->workers);
 	if (set_proxies(s, opts->trusted_proxies, err) < 0 || open_events(s, err) < 0 ||
 	    stream_poller_start(s, err) < 0)
 		return -1;
@@ -109,7 +111,7 @@ int http_server_listen(struct http_server *s, const char *address, mode_t mode, 
 			       LISTENERS_MAX);
 	if (http_listen_on(address, mode, &fd, &path, ret, size, err))
 		return -1;
-	if (!s->workers && worker_start_first(s, err) < 0)
+	if (worker_start_all(s, err) < 0)
 		return -1;
 	*l = (struct listener){ .server = s, .fd = fd, .path = path };
 	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev) < 0) {
