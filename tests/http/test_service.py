@@ -626,7 +626,7 @@ def test_sessions_can_be_destroyed_on_a_full_disk(small, daemon):
     client = d.client()
     at = "/v1/sessions/" + client.enter(key="fills")
     fill(small + "/ballast")
-    wait_for(lambda: client.post("/v1/keys", {"name": "k", "tenant": "t", "scope": "tenant"}).status == 507)
+    assert wait_for(lambda: client.post("/v1/keys", {"name": "k", "tenant": "t", "scope": "tenant"}).status == 507, pause=0)
     assert client.delete(at).status == 200
     os.unlink(small + "/ballast")
     assert client.get("/v1/sessions").json["sessions"] == []

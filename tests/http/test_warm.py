@@ -232,9 +232,7 @@ def test_a_keeper_that_fails_later_is_reported(slow):
     d.let()
     d.daemon.addresses()
     sid = d.client.enter(key="a")
-    os.rename(d.keeper, d.keeper + ".away")
-    for pid in keepers(d.real):
-        os.kill(pid, signal.SIGKILL)
+    take_keeper_away(d)
     answer = d.client.post("/v1/sessions", {"key": "b"})
     assert answer.status == 503 and answer.json["error"]["retryable"], answer
     h = d.health()

@@ -69,7 +69,8 @@ def test_the_clock_jumped_back_without_an_engine(world):
     assert e.close() == 0
 
 
-def test_running_out_of_descriptors(engine):
+def test_running_out_of_descriptors(world):
+    engine = Engine(world, "--keeper-wait-ms", "1000")
     engine.enter(key="k")
     engine.write(key="k", path="f", data="x")
     used = len(os.listdir(f"/proc/{engine.pid}/fd"))
@@ -82,6 +83,9 @@ def test_running_out_of_descriptors(engine):
     engine.nofile(count=1024)
     assert engine.read(key="k", path="f")["data"] == "x"
     assert engine.enter(key="another")["session"]["state"] == "active"
+    engine.destroy_all()
+    assert engine.close() == 0
+    world.assert_clean("the end")
 
 
 def test_the_keeper_is_killed(engine):

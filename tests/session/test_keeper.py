@@ -167,6 +167,6 @@ def test_the_workers_do_not_wait_for_a_keeper_that_fails(plain):
     e.clock(ms=3600 * 1000)
     assert wait_for(lambda: e.sweep() and e.keepers() != keepers, 120), "the layer must have been tried"
     assert e.close() == 0
-    e = Engine(plain)
+    e = Engine(plain, "--clock", "3600000")
     e.destroy_all()
     assert e.close() == 0
