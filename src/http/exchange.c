@@ -361,7 +361,7 @@ void exchange_continue(struct conn *c)
 	};
 	enum step step = STEP_ON;
 
-	c->armed = false;
+	atomic_exchange(&c->armed, false); /* acquires what the last thread that had it wrote */
 	for (int i = 0; i < TURNS_MAX && step == STEP_ON; i++)
 		step = steps[c->state](c);
 	if (step == STEP_ON)
