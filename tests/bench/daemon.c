@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon.h"
 
-#include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +16,7 @@
 #include "session/session_api.h"
 #include "service/engine_open.h"
 
-enum { SETTINGS_MAX = 16, START_MS = 10000 };
+enum { SETTINGS_MAX = 16 };
 
 static void die(const char *what)
 {
@@ -35,7 +31,7 @@ static void die(const char *what)
 struct plan {
 	const char *const *argv, *const *env;
 	const char *log;
-	int out; /* -1: into the log too */
+	int out;
 };
 
 static _Noreturn void become(const struct plan *p)
@@ -44,8 +40,7 @@ static _Noreturn void become(const struct plan *p)
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (log < 0 || null < 0 || dup2(null, 0) < 0 || dup2(p->out < 0 ? log : p->out, 1) < 0 ||
-	    dup2(log, 2) < 0)
+	if (log < 0 || null < 0 || dup2(null, 0) < 0 || dup2(p->out, 1) < 0 || dup2(log, 2) < 0)
 		_exit(126);
 	execve(p->argv[0], (char *const *)(uintptr_t)p->argv, (char *const *)(uintptr_t)p->env);
 	_exit(127);
@@ -192,79 +187,4 @@ double daemon_cpu_s(const struct daemon *d)
 			  &kernel) != 2)
 		die(path);
 	return (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
-}
-
-/* ---- nginx ----------------------------------------------------------------------------------- */
-
-/* A port that was free a moment ago. */
-static int free_port(void)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	socklen_t len = sizeof(at);
-
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&at, &len) < 0)
-		die("no free port");
-	close(fd);
-	return ntohs(at.sin_port);
-}
-
-static void write_conf(const struct daemon *d, const char *path, const char *dir)
-{
-	FILE *f = fopen(path, "we");
-
-	if (!f)
-		die(path);
-	fprintf(f,
-		"daemon off;\n%sworker_processes 1;\npid %s/pid;\nerror_log %s/log;\n"
-		"events { worker_connections 64; }\n"
-		"http {\n access_log off;\n sendfile on;\n client_body_temp_path %s/t;\n"
-		" proxy_temp_path %s/t;\n fastcgi_temp_path %s/t;\n uwsgi_temp_path %s/t;\n"
-		" scgi_temp_path %s/t;\n server { listen 127.0.0.1:%d; root %s; }\n}\n",
-		geteuid() ? "" : "user root;\n", d->home, d->home, d->home, d->home, d->home,
-		d->home, d->home, d->port, dir);
-	fclose(f);
-}
-
-static bool is_up(int port)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET,
-				  .sin_port = htons((uint16_t)port),
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool up = fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0;
-
-	close(fd);
-	return up;
-}
-
-bool nginx_start(struct daemon *d, const char *dir)
-{
-	static const char program[] = "/usr/sbin/nginx";
-	static const char *const env[] = { "PATH=/usr/sbin:/usr/bin:/bin", NULL };
-	char conf[300], log[300];
-	const char *argv[] = { program, "-c", conf, "-e", log, "-p", d->home, NULL };
-	struct plan plan = { argv, env, log, -1 };
-	double until;
-
-	if (access(program, X_OK) < 0)
-		return false;
-	snprintf(d->home, sizeof(d->home), "%.240s.nginx", dir);
-	(void)mkdir(d->home, 0755);
-	snprintf(conf, sizeof(conf), "%s/conf", d->home);
-	snprintf(log, sizeof(log), "%s/log", d->home);
-	d->port = free_port();
-	write_conf(d, conf, dir);
-	d->pid = launch(&plan);
-	for (until = now_us() + START_MS * 1e3; !is_up(d->port); pause_us(10000))
-		if (now_us() > until)
-			die("nginx did not start");
-	return true;
-}
-
-void nginx_stop(struct daemon *d)
-{
-	end(d, SIGQUIT);
 }

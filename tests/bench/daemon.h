@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Servers on loopback: lodged, and nginx for comparison. They end with this process. */
+/* A lodged on loopback, which ends with this process. */
 #ifndef LODGE_TESTS_BENCH_DAEMON_H
 #define LODGE_TESTS_BENCH_DAEMON_H
 
@@ -23,9 +23,5 @@ double daemon_memfd_kb(const struct daemon *d);
 double daemon_cpu_s(const struct daemon *d);
 /* Ends the processes of an earlier run. */
 void daemon_sweep(const struct bench *b, const char *name);
-
-/* Serves `dir`; its own files are next to it. False: nginx is not installed. */
-bool nginx_start(struct daemon *d, const char *dir);
-void nginx_stop(struct daemon *d);
 
 #endif

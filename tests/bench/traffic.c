@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large transfers over HTTP: output that is read fast or slowly, uploads and downloads. */
+/* Output over HTTP that is read fast or slowly. front.py has uploads and downloads. */
 #include "bench.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon.h"
 
@@ -21,7 +17,6 @@ enum {
 	SLOW_BYTES = 4096,
 	SLOW_US = 10000
 };
-#define GIGABYTE (1ull << 30)
 #define LINE "a line of output as programs write them, some sixty bytes long"
 
 static const char lines[] = "yes '" LINE "' | head -c 1G";
@@ -33,7 +28,6 @@ struct traffic {
 	struct daemon d;
 	struct client c;
 	char id[64];
-	char dir[280], file[300]; /* a gigabyte */
 };
 
 static void die(const char *what)
@@ -113,119 +107,6 @@ static void read_slowly(const struct bench *b, struct traffic *t)
 	free(r.text);
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
-
-static void put_body(struct client *c, const char *file)
-{
-	int fd = open(file, O_RDONLY | O_CLOEXEC);
-	off_t at = 0;
-
-	while (at < (off_t)GIGABYTE)
-		if (sendfile(c->fd, fd, &at, GIGABYTE - (size_t)at) <= 0)
-			die("sendfile");
-	close(fd);
-}
-
-static void upload(struct traffic *t, int round)
-{
-	struct request r;
-	char path[128];
-	double t0;
-
-	snprintf(path, sizeof(path), "/v1/sessions/%s/files/big", t->id);
-	r = request_upload(path, GIGABYTE);
-	sync();
-	t0 = now_us();
-	client_send(&t->c, &r);
-	put_body(&t->c, t->file);
-	client_answer(&t->c);
-	put_sample("upload", "lodge", "us", round, now_us() - t0);
-	if (t->c.status >= 300)
-		die(t->c.body);
-	free(r.text);
-}
-
-static void copy(struct traffic *t, int round)
-{
-	char text[1024];
-	double t0;
-
-	/* a reflink is not a copy, and is free on some file systems */
-	snprintf(text, sizeof(text), "cp --reflink=never '%s' '%s.copy'", t->file, t->file);
-	sync();
-	t0 = now_us();
-	if (system(text) != 0)
-		die("cp");
-	put_sample("upload", "cp", "us", round, now_us() - t0);
-	snprintf(text, sizeof(text), "sync '%s.copy'", t->file);
-	if (system(text) != 0)
-		die("sync");
-	put_sample("upload", "cp-sync", "us", round, now_us() - t0);
-	snprintf(text, sizeof(text), "%s.copy", t->file);
-	unlink(text);
-}
-
-static void download(struct client *c, const char *path, const char *caller, int round)
-{
-	struct request r = request_new("GET", path, NULL, NULL);
-	double t0 = now_us();
-	uint64_t got;
-	ssize_t n = 1;
-
-	client_send(c, &r);
-	client_head(c);
-	if (c->status != 200)
-		die(c->body);
-	for (got = c->body_len; got < GIGABYTE && n > 0; got += n > 0 ? (uint64_t)n : 0)
-		n = recv(c->fd, buf, sizeof(buf), 0);
-	put_sample("download", caller, "us", round, now_us() - t0);
-	if (got != GIGABYTE)
-		die("not all of the file came");
-	free(r.text);
-}
-
-static void make_file(const struct bench *b, struct traffic *t)
-{
-	char text[1024];
-
-	snprintf(t->dir, sizeof(t->dir), "%s.served", b->home);
-	snprintf(t->file, sizeof(t->file), "%s/big", t->dir);
-	(void)mkdir(t->dir, 0755);
-	snprintf(text, sizeof(text), "head -c 1G /dev/urandom > '%s'", t->file);
-	if (system(text) != 0)
-		die("no room for a gigabyte");
-}
-
-static void files(const struct bench *b, struct traffic *t)
-{
-	struct client *c = calloc(1, sizeof(*c));
-	struct daemon nginx;
-	char path[128];
-	bool peer;
-
-	must(c ? 0 : -1, NULL, "memory");
-	make_file(b, t);
-	peer = nginx_start(&nginx, t->dir);
-	if (peer)
-		client_open(c, nginx.port);
-	else
-		put_note("nginx is missing");
-	snprintf(path, sizeof(path), "/v1/sessions/%s/files/big", t->id);
-	for (int i = 0; i < TIMES; i++) {
-		copy(t, i);
-		upload(t, i);
-		if (peer)
-			download(c, "/big", "nginx", i);
-		download(&t->c, path, "lodge", i);
-	}
-	if (peer) {
-		client_close(c);
-		nginx_stop(&nginx);
-	}
-	unlink(t->file);
-	free(c);
-}
-
 void traffic_run(const struct bench *b)
 {
 	struct traffic *t = calloc(1, sizeof(*t));
@@ -233,16 +114,13 @@ void traffic_run(const struct bench *b)
 	must(t ? 0 : -1, NULL, "memory");
 	daemon_start(b, &t->d, "traffic", NULL);
 	client_open(&t->c, t->d.port);
-	client_ask(&t->c, "POST", "/v1/sessions",
-		   "{\"key\":\"traffic\",\"limits\":{\"disk_bytes\":4294967296,"
-		   "\"file_bytes\":2147483648}}");
+	client_ask(&t->c, "POST", "/v1/sessions", "{\"key\":\"traffic\"}");
 	client_member(&t->c, "id", t->id, sizeof(t->id));
 	for (int i = 0; i < TIMES; i++) {
 		output_pipe("yes '" LINE "' | head -c 1G | cat", "gigabyte_http", i);
 		read_fast(t, i);
 	}
 	read_slowly(b, t);
-	files(b, t);
 	client_close(&t->c);
 	daemon_stop(&t->d);
 	free(t);
