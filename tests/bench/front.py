@@ -25,7 +25,7 @@ from lodge.client import Client as Sdk  # noqa: E402
 
 NGINX = "/usr/sbin/nginx"
 CONNECTIONS = (1, 8, 64, 512)
-FILES_SPARE = 1000  # descriptors that are no idle connection
+SPARE = 100  # connections of lodged's maximum that no idle one may have
 GIGABYTE, OUTPUT = 1 << 30, 64 << 20
 LIMITS = {"disk_bytes": 4 << 30, "file_bytes": 2 << 30}
 CALL = "raw_syscalls:sys_enter"
@@ -38,7 +38,7 @@ end
 CONF = """daemon off; {user} worker_processes auto; pid {dir}/pid; error_log {dir}/log;
 events {{ worker_connections 16384; }}
 http {{
-  access_log off; sendfile on; default_type application/json; keepalive_timeout 600; keepalive_requests 1000000000;
+  access_log {dir}/access; sendfile on; default_type application/json; keepalive_timeout 600; keepalive_requests 1000000000;
   client_body_temp_path {dir}/t; proxy_temp_path {dir}/t; fastcgi_temp_path {dir}/t; uwsgi_temp_path {dir}/t;
   scgi_temp_path {dir}/t; root {served};
   server {{ listen 127.0.0.1:{port} backlog=4096; }}
@@ -271,7 +271,7 @@ def open_many(bench, what, n, all_of, path_of, accept):
 
 def connections(bench):
     idle, streams = (1000, 100) if bench.quick else (10000, 1000)
-    idle = min(idle, resource.getrlimit(resource.RLIMIT_NOFILE)[1] - FILES_SPARE)
+    idle = min(idle, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 - SPARE)  # lodged uses half of the descriptors for connections
     for turn in range(bench.rounds):
         with contextlib.ExitStack() as stack:
             for name, kb, _ in open_many(bench, "idle", idle, bench.start(stack), lambda server: server.small, "*/*"):
@@ -390,7 +390,7 @@ def run(put, work, quick, beside):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     bench = Bench(put, work, quick, 1 if quick else 3, beside)
-    put(f"note front: {bench.rounds} interleaved rounds; clients (wrk with one thread for {bench.seconds} s, curl, Python) on the same "
+    put(f"note front: interleaved rounds: {bench.rounds}; clients (wrk with one thread for {bench.seconds} s, curl, Python) on the same "
         f"processors; {nginx_version()}")
     say = lambda what: print(f"front: {what}", file=sys.stderr)
     try:

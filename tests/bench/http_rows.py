@@ -114,7 +114,7 @@ class Rows:
 
     def terminal_rows(self):
         names = CONTENDERS + (("pty", "a bare pty"),)
-        speed = lambda us: f"{(64 << 20) / us:.0f} MB/s"
+        speed = lambda us: f"{(64 << 20) / us:.1f} MB/s"
         both = lambda caller: ", ".join(f"{p} {self.ms(self.r.median(f'front_type/{caller}/{p}'))}" for p in ("p50", "p99"))
         typed = " / ".join(f"{name} {both(caller)}" for caller, name in names if self.r.all(f"front_type/{caller}/p50"))
         ratio = self.faster("front_print", "lodge", "beside", None, CONTENDERS[2][1]) if self.r.all("front_print/beside/us") else None
