@@ -273,9 +273,12 @@ static int check_key(struct admission *s, struct err *err)
 {
 	struct auth *a = s->call.api->auth;
 	const char *peer = http_peer(s->call.rq);
+	int r = is_urgent(s) ? auth_identify(a, s->key, peer, &s->pass, err)
+			     : auth_enter(a, s->key, peer, &s->pass, err);
 
-	return is_urgent(s) ? auth_identify(a, s->key, peer, &s->pass, err)
-			    : auth_enter(a, s->key, peer, &s->pass, err);
+	if (r == 0 || err->sys == EUSERS) /* a key over its rate is valid too */
+		http_trust(s->call.rq);
+	return r;
 }
 
 static void authenticate_optional(struct admission *s)
@@ -301,7 +304,6 @@ static int authenticate(struct admission *s, struct err *err)
 	}
 	if (check_key(s, err) < 0)
 		return -1;
-	http_trust(c->rq);
 	c->scope = s->pass.scope;
 	c->pass = &s->pass;
 	c->held_at_us = clock_mono_us();

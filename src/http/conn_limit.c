@@ -141,6 +141,7 @@ static void get_network(const struct conn *c, uint8_t ret[ADDRESS_BYTES])
 		memset(ret + ADDRESS_BYTES / 2, 0, ADDRESS_BYTES / 2);
 }
 
+/* Counts it for its address, whose oldest connection makes place if there are too many. */
 static bool fits_address(struct conn *c)
 {
 	struct http_server *s = c->server;
@@ -199,4 +200,17 @@ void conn_limit_trust(struct conn *c)
 	list_remove(&s->strangers, c);
 	list_add(&s->trusted, c);
 	c->trusted = true;
+}
+
+void conn_limit_distrust(struct conn *c)
+{
+	struct http_server *s = c->server;
+
+	if (!c->trusted)
+		return;
+	list_remove(&s->trusted, c);
+	list_add(&s->strangers, c);
+	c->trusted = false;
+	if (!c->evicted && !fits_address(c))
+		evict(c);
 }

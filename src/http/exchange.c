@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "http/conn_limit.h"
 #include "http/request_body.h"
 #include "http/request_head.h"
 #include "http/response.h"
@@ -194,6 +195,15 @@ static void refuse_draining(struct http_request *rq)
 	reject(rq, &(struct http1_error){ 503, "the server is shutting down" });
 }
 
+/* A key may have been revoked, so the trust of a connection follows its latest request. */
+static void end_trust(struct http_request *rq)
+{
+	if (rq->trusted || !rq->conn->trusted)
+		return;
+	MUTEX_GUARD(&rq->server->lock);
+	conn_limit_distrust(rq->conn);
+}
+
 /* bad: the head cannot be used. */
 static enum step run_request(struct conn *c, struct http1_error *bad)
 {
@@ -221,6 +231,7 @@ static enum step run_request(struct conn *c, struct http1_error *bad)
 			run_handler(rq);
 		}
 	}
+	end_trust(rq);
 	c->state = CONN_SENDING;
 	return rq->stream_state.ops ? STEP_STREAM : STEP_ON;
 }

@@ -53,7 +53,7 @@ struct input {
 	char bytes[];
 };
 
-/* Connections of one address whose clients have not sent a valid key. */
+/* Connections of one address whose latest requests had no valid key. */
 struct address {
 	struct address *next; /* with the same hash */
 	uint8_t bytes[ADDRESS_BYTES]; /* of IPv6 the first half */
@@ -160,6 +160,7 @@ struct http_request {
 	bool old; /* HTTP/1.0: the end of the connection ends a stream */
 	bool close; /* the connection ends after the response */
 	bool urgent; /* see http_set_urgent() */
+	bool trusted; /* see http_trust() */
 
 	void *context; /* handed from admit() to the handler */
 	void (*release_context)(void *context);

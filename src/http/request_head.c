@@ -193,6 +193,7 @@ const char *http_peer(const struct http_request *rq)
 
 void http_trust(struct http_request *rq)
 {
+	rq->trusted = true;
 	MUTEX_GUARD(&rq->server->lock);
 	conn_limit_trust(rq->conn);
 }

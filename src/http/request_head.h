@@ -25,7 +25,8 @@ const char *http_header(const struct http_request *rq, const char *name);
 /* X-Request-Id of the request, or a generated one. */
 const char *http_id(const struct http_request *rq);
 const char *http_peer(const struct http_request *rq); /* the client's address, or "unix" */
-/* The client has sent a valid key: its connection is never closed to make place for others. */
+/* The request has a valid key: its connection does not count for its address, and is closed last to
+ * make place for others, until a request without one. */
 void http_trust(struct http_request *rq);
 /* For admit(): its handler returns at once, so it neither counts for max_requests nor is refused
  * there. */

@@ -22,6 +22,8 @@ def is_closed(s):
         return s.recv(1) == b""
     except ConnectionError:
         return True
+    except BlockingIOError:
+        return False
 
 
 def is_served(s):
@@ -90,6 +92,35 @@ def test_a_connection_with_a_valid_key_stays(bound):
         for _ in range(IDLE):
             dial(stack, lodged)
         assert is_closed(wrong.sock) and status() == 200 and kept.sock is mine
+
+
+@pytest.mark.parametrize("how", ["revoked", "wrong", "none"])
+def test_trust_ends_with_the_first_request_without_a_valid_key(how):
+    with contextlib.ExitStack() as stack:
+        lodged = stack.enter_context(contextlib.closing(Lodged(max_per_address=4)))
+        record, owner = lodged.new_key(scope="tenant")
+        headers = [{"X-Api-Key": owner.key}, {"X-Api-Key": {"revoked": owner.key, "wrong": "x" * 20}.get(how)} if how != "none" else {}]
+        kept = stack.enter_context(contextlib.closing(lodged.client().connect()))
+
+        def status(number):
+            kept.request("GET", "/health" if how == "none" and number else "/v1/sessions", headers=headers[number])
+            response = kept.getresponse()
+            response.read()
+            return response.status
+
+        assert status(0) == 200
+        mine = kept.sock
+        for _ in range(8):
+            dial(stack, lodged)
+        assert status(0) == 200 and kept.sock is mine
+        if how == "revoked":
+            assert lodged.client().delete(f"/v1/keys/{record['id']}").status == 200
+        assert status(1) == (200 if how == "none" else 401) and kept.sock is mine
+        for _ in range(8):
+            last = dial(stack, lodged)
+        assert is_served(last)  # so all before it have their place
+        mine.settimeout(0)
+        assert is_closed(mine)
 
 
 # ---- proxies ------------------------------------------------------------------------------------
