@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stream is WAITING in the poller's epoll set, or QUEUED for a worker, or RUNNING its step on
  * one. Only the poller's thread takes a stream out of the set, after its end: it may hold an event
- * of the stream until then. */
+ * of the stream until then. The connection stays in the server's set meanwhile, without being
+ * armed. */
 #include "http/stream_poller.h"
 
 #include <errno.h>
@@ -198,7 +199,9 @@ static void release_ended(struct stream_poller *p)
 		server_conn_set_deadline(c, 0);
 		(void)epoll_ctl(p->epoll, EPOLL_CTL_DEL, c->io.fd, NULL);
 		c->state = CONN_SENDING;
-		(void)epoll_ctl(c->server->epoll, EPOLL_CTL_ADD, c->io.fd, &ev);
+		c->armed = true;
+		/* it never left this set, so this needs no memory */
+		(void)epoll_ctl(c->server->epoll, EPOLL_CTL_MOD, c->io.fd, &ev);
 	}
 }
 
@@ -308,16 +311,16 @@ void stream_poller_add(struct conn *c)
 
 	c->state = CONN_STREAM;
 	c->deadline_ms = 0;
-	(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->io.fd, NULL);
 	MUTEX_GUARD(&p->mutex);
 	st->rq = c->rq;
 	st->next = p->all;
 	if (p->all)
 		p->all->prev = st;
 	p->all = st;
-	(void)epoll_ctl(p->epoll, EPOLL_CTL_ADD, c->io.fd, &none);
-	if (st->source >= 0)
-		(void)epoll_ctl(p->epoll, EPOLL_CTL_ADD, st->source, &none);
+	/* without events it would go on for ever; so it ends */
+	if (epoll_ctl(p->epoll, EPOLL_CTL_ADD, c->io.fd, &none) < 0 ||
+	    (st->source >= 0 && epoll_ctl(p->epoll, EPOLL_CTL_ADD, st->source, &none) < 0))
+		c->rq->broken = true;
 	st->state = STREAM_WAITING;
 	make_ready(p, st);
 }

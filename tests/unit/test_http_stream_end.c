@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ends a stream that has no thread, and a response that is being sent: a reader that stops,
- * an abort, and other clients. */
+ * an abort, epoll without memory, and other clients. */
 #include "http/internal.h"
 #include "http_client.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/epoll.h>
 
 #define HOST "Host: a\r\n"
 
@@ -12,6 +14,30 @@ enum { PIECE = 100, BIG = 24 << 20, SLOWLY = 64 << 10, STEPS_MAX = 1000 };
 
 static atomic_int begun, steps, ended;
 static int pipes[2];
+
+/* ---- epoll that fails ------------------------------------------------------------------------ */
+
+static atomic_int fail_in; /* the n-th descriptor from now on cannot be added; 0: none */
+
+int epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	typedef int ctl_fn(int epfd, int op, int fd, struct epoll_event *ev);
+	static _Atomic(ctl_fn *) next;
+	union {
+		void *object;
+		ctl_fn *fn;
+	} found;
+
+	if (!next) {
+		found.object = dlsym(RTLD_NEXT, "epoll_ctl");
+		next = found.fn;
+	}
+	if (op == EPOLL_CTL_ADD && fail_in && atomic_fetch_sub(&fail_in, 1) == 1) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return ((ctl_fn *)next)(epfd, op, fd, ev);
+}
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
@@ -127,7 +153,7 @@ static void handle(void *arg, struct http_request *rq)
 
 static bool begin(const struct http_opts *o)
 {
-	begun = steps = ended = nseen = 0;
+	begun = steps = ended = nseen = fail_in = 0;
 	return serve(o, "127.0.0.1:0");
 }
 
@@ -203,6 +229,48 @@ static void an_aborted_stream_looks_truncated(void)
 	stop();
 }
 
+/* The server's set needs no memory to take the connection back. */
+static void a_stream_that_ended_needs_no_memory(void)
+{
+	struct answer a = { .status = 0 };
+	int fd;
+
+	CHECK(begin(&(struct http_opts){ .handler = handle }));
+	fd = dial();
+	CHECK(send_text(fd, "GET /source HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
+	CHECK(EVENTUALLY(begun == 1 && steps == 1)); /* both descriptors are in the set */
+	fail_in = 1;
+	CHECK(write(pipes[1], "x", 1) == 1);
+	CHECK(read_chunks(fd, &a) && ended == 1);
+	CHECK(send_text(fd, "GET / HTTP/1.1\r\n" HOST "\r\n") && read_response(fd, &a));
+	CHECK(a.status == 200 && fail_in == 1);
+	close(fd);
+	fail_in = 0;
+	free(a.body);
+	stop();
+}
+
+/* Neither its client nor its source would be heard. */
+static void a_stream_that_cannot_be_watched_ends(void)
+{
+	struct answer a = { .status = 0 };
+
+	CHECK(begin(&(struct http_opts){ .handler = handle }));
+	for (int i = 1; i <= 2; i++) {
+		int fd = dial();
+
+		CHECK(send_text(fd, "GET / HTTP/1.1\r\n" HOST "\r\n") && read_response(fd, &a));
+		fail_in = i;
+		CHECK(send_text(fd, "GET /source HTTP/1.1\r\n" HOST "\r\n"));
+		CHECK(!read_response(fd, &a) && is_closed(fd));
+		CHECK(EVENTUALLY(ended == i && numbers().connections == 0));
+		CHECK(!fail_in && numbers().requests == 0);
+		close(fd);
+	}
+	free(a.body);
+	stop();
+}
+
 /* ---- eviction -------------------------------------------------------------------------------- */
 
 /* A client that does not read makes place for others, as an idle one does. */
@@ -266,6 +334,8 @@ int main(void)
 	RUN(progress_moves_the_deadline);
 	RUN(a_reader_that_stops_is_cut);
 	RUN(an_aborted_stream_looks_truncated);
+	RUN(a_stream_that_ended_needs_no_memory);
+	RUN(a_stream_that_cannot_be_watched_ends);
 	RUN(a_response_that_is_being_sent_is_evicted);
 	RUN(a_stream_is_not_evicted);
 	return tap_done();
