@@ -237,6 +237,29 @@ def test_callbacks_get_whole_characters(way, do, box):
     assert b"".join(parts) == r.stdout == "\u20ac\n".encode() and r.stderr == b"e\xc3"
 
 
+@pytest.mark.parametrize("stream", ["on_stdout", "on_stderr"])
+@pytest.mark.parametrize("data", [None, b"\xff\n"], ids=["plain", "with input"])
+def test_a_callback_that_raises_kills_the_command(way, do, box, stream, data):
+    def fail(piece):
+        raise LookupError(piece)
+
+    async def fail_later(piece):
+        raise LookupError(piece)
+    for take in (fail, fail_later) if way.kind == "async" else (fail,):
+        with pytest.raises(LookupError, match="^x"):
+            do(box.run("echo x; echo x >&2; sleep 600", timeout=0, input=data, **{stream: take}))
+        assert do(do(box.commands())[-1].wait()).signal == 9
+
+
+def test_a_callback_that_raises_at_the_end_leaves_the_result(do, box):
+    def fail(piece):
+        raise LookupError(piece)
+    with pytest.raises(LookupError):
+        do(box.run(r"printf '\342'", on_stdout=fail))
+    r = do(do(box.commands())[-1].wait())
+    assert (r.exit_code, r.signal) == (0, None)
+
+
 def test_callbacks_keep_the_end_of_very_long_output(do, box):
     counted = [0]
 

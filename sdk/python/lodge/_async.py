@@ -339,7 +339,7 @@ class AsyncDriver:
             if not after:
                 return
 
-    async def _each(self, items: AsyncGenerator[Any, None], take: Callable[[Any], Any]) -> None:
+    async def _each(self, items: AsyncGenerator[Any, None], take: Callable[[Any], Iterable[Any]]) -> None:
         try:
             async for item in items:
                 for made in take(item):

@@ -114,10 +114,13 @@ class Watcher:
         self._pieces = Pieces(text)
         self._kept = {s: bytearray() for s in STREAMS}
         self._cut = False
+        self._calling = False
+        self._exec_id: Optional[str] = None
         self.result: Optional[ExecResult] = None
 
-    def take(self, event: Event) -> List[Any]:
-        """What the callbacks returned, which may have to be awaited."""
+    def take(self, event: Event) -> Iterator[Any]:
+        """What the callbacks return, which may have to be awaited."""
+        self._exec_id = event.exec_id or self._exec_id
         if event.kind in STREAMS:
             kept = self._kept[event.kind]
             kept += event.data
@@ -126,8 +129,17 @@ class Watcher:
                 self._cut = True
         if event.result:
             self.result = event.result
-        calls = ((self._calls[stream], piece) for stream, piece in self._pieces.feed(event))
-        return [call(piece) for call, piece in calls if call]
+        for stream, piece in self._pieces.feed(event):
+            call = self._calls[stream]
+            if call:
+                self._calling = True
+                yield call(piece)
+                self._calling = False
+
+    @property
+    def abandoned(self) -> Optional[str]:
+        """The command that still runs although a callback failed."""
+        return self._exec_id if self._calling and not self.result else None
 
     def finished(self) -> ExecResult:
         assert self.result
@@ -182,7 +194,13 @@ def run(part: Any, session: Any, command: c.CommandLine, data: Input, text: bool
             c.warn(f"sandbox {session.id} lost its files, and started anew before the command", StateLostWarning)
     else:
         watcher = Watcher(text, *calls)
-        yield part._driver._each(events, watcher.take)
+        try:
+            yield part._driver._each(events, watcher.take)
+        except (Exception, SystemExit):
+            if watcher.abandoned:
+                with contextlib.suppress(Error):
+                    yield session.command(watcher.abandoned).kill()
+            raise
         done = watcher.finished()
     result = result_of(done, text)
     if check and not result.ok:

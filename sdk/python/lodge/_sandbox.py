@@ -326,10 +326,11 @@ class SandboxApi(Part, metaclass=OtherWords):
         """Run bash text, or a program with its arguments as a list, and return the Result.
 
         A command that fails is a result; check=True raises CommandError instead. background=True returns a Command
-        at once. on_stdout and on_stderr get all output as it comes, in whole characters. The result has the last MiB of
-        each stream, or the last 8 with such a function; `truncated` tells that there was more. timeout: seconds until it is
-        killed with all it started (30 by default, none in the background); 0 or None: no limit. text=False: bytes
-        instead of str. idempotency_key: a repeated call with it returns the same command."""
+        at once. on_stdout and on_stderr get all output as it comes, in whole characters; if one raises, the command is
+        killed and the exception comes out of run(). The result has the last MiB of each stream, or the last 8 with such a
+        function; `truncated` tells that there was more. timeout: seconds until it is killed with all it started (30 by
+        default, none in the background); 0 or None: no limit. text=False: bytes instead of str. idempotency_key: a
+        repeated call with it returns the same command."""
         _command.check(cmd)
         how: Dict[str, Any] = {"cwd": cwd, "env": env, "user": user, "idempotency_key": idempotency_key}
         if background:

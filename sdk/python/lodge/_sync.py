@@ -345,9 +345,11 @@ class Driver:
             if not after:
                 return
 
-    def _each(self, items: Iterator[Any], take: Callable[[Any], Any]) -> None:
-        for item in items:
-            take(item)
+    def _each(self, items: Generator[Any, None, None], take: Callable[[Any], Iterable[Any]]) -> None:
+        with contextlib.closing(items):
+            for item in items:
+                for _ in take(item):
+                    pass
 
     def _flat(self, items: Iterator[Any], make: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
         for item in items:

@@ -533,30 +533,33 @@ class AsyncSandbox:
         """Run bash text, or a program with its arguments as a list, and return the Result.
 
         A command that fails is a result; check=True raises CommandError instead. background=True returns a Command
-        at once. on_stdout and on_stderr get all output as it comes, in whole characters. The result has the last MiB of
-        each stream, or the last 8 with such a function; `truncated` tells that there was more. timeout: seconds until it is
-        killed with all it started (30 by default, none in the background); 0 or None: no limit. text=False: bytes
-        instead of str. idempotency_key: a repeated call with it returns the same command.
+        at once. on_stdout and on_stderr get all output as it comes, in whole characters; if one raises, the command is
+        killed and the exception comes out of run(). The result has the last MiB of each stream, or the last 8 with such a
+        function; `truncated` tells that there was more. timeout: seconds until it is killed with all it started (30 by
+        default, none in the background); 0 or None: no limit. text=False: bytes instead of str. idempotency_key: a
+        repeated call with it returns the same command.
         """
     @overload
     async def run(self, cmd: Union[str, Sequence[str]], *, cwd: Optional[str]=None, env: Optional[Mapping[str, str]]=None, user: Optional[str]=None, input: Union[str, bytes, None]=None, timeout: Optional[float]=..., check: bool=False, background: Literal[False]=False, on_stdout: Optional[Callable[[bytes], object]]=None, on_stderr: Optional[Callable[[bytes], object]]=None, text: Literal[False], idempotency_key: Optional[str]=None) -> Result[bytes]:
         """Run bash text, or a program with its arguments as a list, and return the Result.
 
         A command that fails is a result; check=True raises CommandError instead. background=True returns a Command
-        at once. on_stdout and on_stderr get all output as it comes, in whole characters. The result has the last MiB of
-        each stream, or the last 8 with such a function; `truncated` tells that there was more. timeout: seconds until it is
-        killed with all it started (30 by default, none in the background); 0 or None: no limit. text=False: bytes
-        instead of str. idempotency_key: a repeated call with it returns the same command.
+        at once. on_stdout and on_stderr get all output as it comes, in whole characters; if one raises, the command is
+        killed and the exception comes out of run(). The result has the last MiB of each stream, or the last 8 with such a
+        function; `truncated` tells that there was more. timeout: seconds until it is killed with all it started (30 by
+        default, none in the background); 0 or None: no limit. text=False: bytes instead of str. idempotency_key: a
+        repeated call with it returns the same command.
         """
     @overload
     async def run(self, cmd: Union[str, Sequence[str]], *, background: Literal[True], cwd: Optional[str]=None, env: Optional[Mapping[str, str]]=None, user: Optional[str]=None, input: Union[str, bytes, None]=None, timeout: Optional[float]=..., idempotency_key: Optional[str]=None) -> AsyncCommand:
         """Run bash text, or a program with its arguments as a list, and return the Result.
 
         A command that fails is a result; check=True raises CommandError instead. background=True returns a Command
-        at once. on_stdout and on_stderr get all output as it comes, in whole characters. The result has the last MiB of
-        each stream, or the last 8 with such a function; `truncated` tells that there was more. timeout: seconds until it is
-        killed with all it started (30 by default, none in the background); 0 or None: no limit. text=False: bytes
-        instead of str. idempotency_key: a repeated call with it returns the same command.
+        at once. on_stdout and on_stderr get all output as it comes, in whole characters; if one raises, the command is
+        killed and the exception comes out of run(). The result has the last MiB of each stream, or the last 8 with such a
+        function; `truncated` tells that there was more. timeout: seconds until it is killed with all it started (30 by
+        default, none in the background); 0 or None: no limit. text=False: bytes instead of str. idempotency_key: a
+        repeated call with it returns the same command.
         """
     def command(self, id: str) -> AsyncCommand:
         """Return a command that was started before, by its id; sends no request."""

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands of a Sandbox: run, their results, and those in the background.
 import { LodgeError, lodgeError } from "./errors.js";
-import type { Command as Words, ExecEvent, Execution, OutputName } from "./exec.js";
+import type { Command as Words, ExecEvent, Execution, OutputName, StreamOptions } from "./exec.js";
 import { Patience, checkMs } from "./http.js";
 import { REQUEST, callOf, checkOptions, given, kindOf, type RequestOptions } from "./options.js";
 import type { SessionClient } from "./session.js";
@@ -24,9 +24,9 @@ export interface RunOptions extends RequestOptions {
   check?: boolean | undefined;
   /** Returns a {@link Command} at once instead of waiting for its end. */
   background?: boolean | undefined;
-  /** Gets the output as it comes, in whole characters; with `text: false` as bytes. A promise is awaited; an error ends the wait, not the command. */
+  /** Gets the output as it comes, in whole characters; with `text: false` as bytes. A promise is awaited; an error kills the command and is thrown by `run`. */
   onStdout?: ((output: never) => unknown) | undefined;
-  /** Gets the error output as it comes, in whole characters; with `text: false` as bytes. A promise is awaited. */
+  /** Gets the error output as it comes, in whole characters; with `text: false` as bytes. A promise is awaited; an error kills the command and is thrown by `run`. */
   onStderr?: ((output: never) => unknown) | undefined;
   /** Whether output is text, the default; with `false` it is bytes. */
   text?: boolean | undefined;
@@ -229,10 +229,40 @@ class Collected {
 
 type Listener = ((output: never) => unknown) | undefined;
 
+/** What a listener threw. */
+class Thrown {
+  constructor(readonly error: unknown) {}
+}
+
 async function tell(listener: Listener, text: boolean, from: Collected, data?: Uint8Array): Promise<void> {
   if (!listener) return;
   const output = text ? from.text(data) : data;
-  if (output?.length) await (listener as (output: string | Uint8Array) => unknown)(output);
+  if (!output?.length) return;
+  try {
+    await (listener as (output: string | Uint8Array) => unknown)(output);
+  } catch (error) {
+    throw new Thrown(error);
+  }
+}
+
+/** Runs a command and tells listeners its output; if one throws, the command is killed. */
+async function listen(session: SessionClient, words: Words, wire: StreamOptions, options: RunOptions): Promise<Result<string | Uint8Array>> {
+  let id: string | undefined;
+  let ended = false;
+  async function* events() {
+    for await (const e of session.stream(words, wire, callOf(options))) {
+      if (e.event === "started") id = e.exec_id;
+      ended ||= e.event === "exit";
+      yield e;
+    }
+  }
+  try {
+    return await collect(events(), options);
+  } catch (thrown) {
+    if (!(thrown instanceof Thrown)) throw thrown;
+    if (id !== undefined && !ended) await session.command(id).kill().catch(() => undefined);
+    throw thrown.error;
+  }
 }
 
 /** Reads a stream of events to its end; listeners hear what it says. */
@@ -302,7 +332,7 @@ export async function runCommand(
   const wire = given({ ...wireOptions(options), stdin });
   let result: Result<string | Uint8Array>;
   if (onStdout || onStderr || (stdin !== undefined && typeof stdin !== "string")) {
-    result = await collect(session.stream(words, wire, callOf(options)), options);
+    result = await listen(session, words, wire, options);
   } else {
     const { raw, stdout, stderr, ...end } = await session.exec(words, wire, callOf(options));
     result =

@@ -271,10 +271,27 @@ test("callbacks get whole characters, or bytes", async () => {
   const errors: string[] = [];
   await box.run(String.raw`echo one >&2; printf '\xe2\x82' >&2`, { onStderr: (text) => errors.push(text) });
   assert.equal(errors.join(""), "one\n\ufffd"); // what ends in the middle of a character is marked at the end
+});
 
+test("a callback that throws kills the command", async () => {
+  await using box = await Sandbox.create(SMALL);
   const broken = new Error("the callback's");
-  const thrown = await box.run("echo x; sleep 600", { timeoutMs: 0, onStdout: () => Promise.reject(broken) }).catch((e) => e);
-  assert.equal(thrown, broken);
+  const listeners = [
+    { onStdout: () => Promise.reject(broken) },
+    { onStdout: () => { throw broken; }, input: Buffer.from("x\n") },
+    { onStderr: () => { throw broken; } },
+  ];
+  for (const listener of listeners) {
+    const thrown = await box.run("echo x; echo y >&2; sleep 600", { timeoutMs: 0, ...listener }).catch((e) => e);
+    assert.equal(thrown, broken);
+  }
+  const ends = await Promise.all((await box.commands()).map((command) => command.wait()));
+  assert.deepEqual(ends.map((end) => end.signal), [9, 9, 9]);
+
+  // one that has ended already is left as it is
+  const late = () => { throw broken; };
+  assert.equal(await box.run(String.raw`printf '\xe2'`, { onStdout: late }).catch((e) => e), broken);
+  assert.equal((await box.commands()).at(-1)?.exitCode, 0);
 });
 
 test("a command in the background is found again by its id", async () => {
