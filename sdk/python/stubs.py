@@ -9,7 +9,7 @@ import sys
 import textwrap
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lodge")
-SOURCES = ("_projects.py", "_api.py", "_files_api.py", "_command.py", "_sandbox.py")
+SOURCES = ("_projects.py", "_exec_api.py", "_api.py", "_files_api.py", "_command.py", "_snapshot.py", "_sandbox.py")
 PARTS = {"ExecApi": "Exec", "FilesApi": "Files", "SessionApi": "Session", "ClientApi": "Client",
          "ProjectsApi": "Projects", "TeamsApi": "Teams", "CommandApi": "Command", "PtyApi": "Pty",
          "SnapshotApi": "Snapshot", "SandboxApi": "Sandbox"}

@@ -4,7 +4,7 @@ import logging
 import ssl
 from typing import Any, Callable, Optional, Union
 
-from . import _api, _command, _files_api, _place, _projects, _sandbox
+from . import _api, _command, _exec_api, _files_api, _place, _projects, _sandbox, _snapshot
 from ._async import AsyncTransport
 from ._files_async import AsyncFileDriver
 from ._hooks import Headers, Hooks, RetryPolicy, Traceparent
@@ -12,8 +12,8 @@ from ._http import duration_of, timeout_of
 from .errors import InvalidError
 
 
-class AsyncExec(_api.ExecApi):
-    __doc__ = _api.ExecApi.__doc__
+class AsyncExec(_exec_api.ExecApi):
+    __doc__ = _exec_api.ExecApi.__doc__
 
 
 class AsyncFiles(_files_api.FilesApi):
@@ -95,8 +95,8 @@ class AsyncPty(_command.PtyApi):
         await self.close()  # type: ignore[func-returns-value,misc]
 
 
-class AsyncSnapshot(_sandbox.SnapshotApi):
-    __doc__ = _sandbox.SnapshotApi.__doc__
+class AsyncSnapshot(_snapshot.SnapshotApi):
+    __doc__ = _snapshot.SnapshotApi.__doc__
 
 
 class AsyncSandbox(_sandbox.SandboxApi):

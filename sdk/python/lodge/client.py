@@ -4,7 +4,7 @@ import logging
 import ssl
 from typing import Any, Callable, Iterator, Optional, Union
 
-from . import _api, _command, _files_api, _place, _projects, _sandbox
+from . import _api, _command, _exec_api, _files_api, _place, _projects, _sandbox, _snapshot
 from ._files import FileDriver
 from ._hooks import Headers, Hooks, RetryPolicy, Traceparent
 from ._http import duration_of, timeout_of
@@ -12,8 +12,8 @@ from ._sync import Transport
 from .errors import InvalidError
 
 
-class Exec(_api.ExecApi):
-    __doc__ = _api.ExecApi.__doc__
+class Exec(_exec_api.ExecApi):
+    __doc__ = _exec_api.ExecApi.__doc__
 
 
 class Files(_files_api.FilesApi):
@@ -89,8 +89,8 @@ class Pty(_command.PtyApi):
         self.close()
 
 
-class Snapshot(_sandbox.SnapshotApi):
-    __doc__ = _sandbox.SnapshotApi.__doc__
+class Snapshot(_snapshot.SnapshotApi):
+    __doc__ = _snapshot.SnapshotApi.__doc__
 
 
 class Sandbox(_sandbox.SandboxApi):

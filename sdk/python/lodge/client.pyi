@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Written by stubs.py from _projects.py, _api.py, _files_api.py, _command.py, _sandbox.py.
+# Written by stubs.py from _projects.py, _exec_api.py, _api.py, _files_api.py, _command.py, _snapshot.py, _sandbox.py.
 import asyncio
 import datetime
 import logging
