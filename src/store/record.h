@@ -146,6 +146,7 @@ STORE_LIST(session);
 #define STORE_COLUMNS_row(FIRST, X)                                                                \
 	FIRST(SEQ, seq)                                                                            \
 	X(TEXT, id, STORE_ID)                                                                      \
+	X(TEXT, tenant, STORE_NAME)                                                                \
 	X(TEXT, user, STORE_USER)                                                                  \
 	X(TEXT, project, STORE_ID)                                                                 \
 	X(TEXT, template, STORE_ID)                                                                \

@@ -32,8 +32,8 @@ int store_session_rows(struct store *st, const struct store_row_query *q,
 		       struct store_row_list *ret, struct err *err)
 {
 	static const char sql[] =
-		"SELECT s.seq, s.id, s.user, s.project, s.template, s.sandbox, s.state, s.runtime,"
-		" s.on_idle, s.on_expire, s.paused, s.created_at, s.last_activity_at,"
+		"SELECT s.seq, s.id, s.tenant, s.user, s.project, s.template, s.sandbox, s.state,"
+		" s.runtime, s.on_idle, s.on_expire, s.paused, s.created_at, s.last_activity_at,"
 		" s.hibernate_at, s.expires_at, s.due_at, s.memory_bytes, s.disk_bytes, s.cause,"
 		" s.cause_text, s.cause_actor, s.cause_at, " KEY ", " LAYERS
 		" FROM session AS s" WHERE " ORDER BY ?9 = 2 AND s.sandbox IS NULL,"

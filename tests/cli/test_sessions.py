@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from client import quote
-from lodge import LODGE
+from lodge import LODGE, failed, ok
 from terminal import Terminal
 
 
@@ -84,6 +84,24 @@ def test_ls(lodged, client, alice, session):
     assert status == 1 and "asleep" in err and "hibernated" in err
     assert lodged.lodge("ls", "--nosuch")[0] == 2
     assert lodged.lodge("ls", "operand")[0] == 2
+
+
+def test_ls_of_other_tenants(lodged, client, alice):
+    secret = client.post("/v1/keys", {"tenant": "guests", "scope": "tenant"}).json["secret"]
+    guest = lodged.client(secret)
+    sid = guest.enter(key="visitor", asleep=True)
+    try:
+        assert ok(lodged.lodge("ls", "-q", "--tenant", "guests")).split() == [sid]
+        assert sid not in ok(lodged.lodge("ls", "-q"))
+        assert {sid, alice} <= set(ok(lodged.lodge("ls", "-q", "--all-tenants")).split())
+        lines = [line.split() for line in ok(lodged.lodge("ls", "--all-tenants")).splitlines()]
+        assert lines[0][:2] == ["TENANT", "SESSION"]
+        assert ["guests", "visitor"] in [line[:2] for line in lines] and ["default", "alice"] in [line[:2] for line in lines]
+        env = dict(lodged.env(), LODGE_API_KEY=secret)
+        failed(lodged.lodge("ls", "--tenant", "default", env=env), "--tenant: ", 'scope "admin"')
+        failed(lodged.lodge("ls", "--all-tenants", env=env), "--all-tenants: ", 'scope "admin"')
+    finally:
+        guest.delete("/v1/sessions/" + sid)
 
 
 def test_ls_of_many_pages(lodged, client):

@@ -236,6 +236,32 @@ def test_ids_in_bodies_are_checked_too(world):
     assert normalized(there, {"a": world.snap}) == normalized(never, UNKNOWN)
 
 
+def test_only_admin_keys_list_sessions_of_other_tenants(lodged, world):
+    def ids(answer):
+        return [s["id"] for s in answer.json["sessions"]]
+
+    def refused(answer, status, why):
+        assert answer.status == status and why in answer.json["error"]["message"], answer
+    _, third = lodged.new_key(tenant="third", scope="tenant")
+    theirs = third.enter(key="of the third", asleep=True)
+    mine = ids(world.owner.get("/v1/sessions"))
+    assert theirs not in mine and world.sid in mine
+    for view in ("", "&view=row"):
+        listed = world.owner.get("/v1/sessions?tenant=third" + view).json["sessions"]
+        assert [(s["id"], s["tenant"]) for s in listed] == [(theirs, "third")]
+        assert ids(world.other_admin.get("/v1/sessions?tenant=default" + view)) == mine
+        assert ids(world.owner.get("/v1/sessions?tenant=nosuch" + view)) == []
+        listed = world.owner.get("/v1/sessions?all=1" + view).json["sessions"]
+        assert {(s["id"], s["tenant"]) for s in listed} >= {(theirs, "third"), (world.sid, "default")}
+        assert ids(third.get("/v1/sessions?tenant=third&all=0" + view)) == [theirs]
+        for client in (world.other, world.tenant, world.session, world.one, world.bob):
+            refused(client.get("/v1/sessions?all=1" + view), 403, 'all: requires a key with scope "admin"')
+            refused(client.get("/v1/sessions?tenant=third" + view), 403, "tenant: another one than that of the key")
+        refused(world.owner.get("/v1/sessions?tenant=" + view), 400, "tenant: empty")
+        refused(world.owner.get("/v1/sessions?tenant=third&all=1" + view), 400, "all: not together with tenant")
+    assert world.owner.get("/v1/sessions/" + theirs).status == 404  # listed, but not to be used
+
+
 def test_lists_contain_only_permitted_objects(world):
     for client, ids in ((world.other, []), (world.other_admin, []), (world.one, [world.mine]),
                         (world.bob, [world.mine])):

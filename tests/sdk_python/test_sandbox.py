@@ -221,6 +221,21 @@ def test_input_that_is_read_late(way, do, service):
     do(client.close())
 
 
+def test_an_admin_key_lists_sandboxes_of_another_tenant(way, do, service):
+    kind = lodge.Sandbox if way.kind == "sync" else lodge.AsyncSandbox
+    tenant = "t-" + uuid.uuid4().hex
+    secret = do(way.client.create_key(tenant=tenant, scope="tenant"))["secret"]
+    guest = type(way.client)(service.url, secret)
+    b = do(kind.create(client=guest))
+    assert [found.id for found in do(kind.list(tenant=tenant, client=way.client))] == [b.id]
+    assert [(s["id"], s["tenant"]) for s in do(way.client.sessions(all=True)) if s["id"] == b.id] == [(b.id, tenant)]
+    assert b.id not in [found.id for found in do(kind.list(client=way.client))]
+    with pytest.raises(lodge.DeniedError, match="tenant"):
+        do(kind.list(tenant="default", client=guest))
+    do(b.delete())
+    do(guest.close())
+
+
 def test_callbacks_get_whole_characters(way, do, box):
     seen, errors = [], []
     command = r"printf '\342'; sleep 0.2; printf '\202\254\n'; printf 'e\303' >&2"

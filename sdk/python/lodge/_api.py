@@ -252,9 +252,13 @@ class ClientApi(Part):
         return self._session_type(self._driver, ref)
 
     def sessions(self, *, user: Optional[str] = None, state: Optional[str] = None, project: Optional[str] = None,
-                 metadata: Optional[Mapping[str, str]] = None, limit: Optional[int] = None) -> Iterator["records.Session"]:
-        """Iterate over the records of sessions; `limit` is how many one page has."""
-        filters: Dict[str, Any] = {"user": user, "state": state, "project": project, "limit": limit}
+                 metadata: Optional[Mapping[str, str]] = None, tenant: Optional[str] = None, all: Optional[bool] = None,
+                 limit: Optional[int] = None) -> Iterator["records.Session"]:
+        """Iterate over the records of sessions; `limit` is how many one page has.
+
+        tenant, all: those of another tenant, or of all; needs a key with scope "admin"."""
+        filters: Dict[str, Any] = {"user": user, "state": state, "project": project, "tenant": tenant, "all": all,
+                                   "limit": limit}
         filters.update({f"metadata.{k}": v for k, v in (metadata or {}).items()})
         return self._pages(c.page("/v1/sessions", filters), "sessions")
 

@@ -127,14 +127,17 @@ class SandboxApi(Part, metaclass=OtherWords):
 
     @classmethod
     def list(cls, *, user: Optional[str] = None, state: Optional[str] = None,
-             metadata: Optional[Mapping[str, str]] = None, url: Optional[str] = None, api_key: Optional[str] = None,
-             client: Optional[Client] = None) -> Iterator[Sandbox]:
-        """Iterate over sandboxes: all, or those of a user, a state such as "active", or with these metadata."""
+             metadata: Optional[Mapping[str, str]] = None, tenant: Optional[str] = None, url: Optional[str] = None,
+             api_key: Optional[str] = None, client: Optional[Client] = None) -> Iterator[Sandbox]:
+        """Iterate over sandboxes: all, or those of a user, a state such as "active", or with these metadata.
+
+        tenant: those of another tenant, which needs a key with scope "admin". They are listed only: to use one needs a
+        key of that tenant."""
         at, owned = cls._connect(client, url, api_key)
 
         def make(record: Record) -> Iterable[Any]:
             return [cls(at, at._session_type(at._driver, "", {"session": record}), owns_client=owned)]
-        return at._driver._flat(at.sessions(user=user, state=state, metadata=metadata), make)
+        return at._driver._flat(at.sessions(user=user, state=state, metadata=metadata, tenant=tenant), make)
 
     @classmethod
     def map(cls, fn: Callable[[Sandbox, Item], Made], items: Iterable[Item], *, concurrency: int = 8,

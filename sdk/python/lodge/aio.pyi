@@ -220,8 +220,11 @@ class AsyncClient:
         """
     def session(self, ref: str) -> AsyncSession:
         """Return a session by its id or "key:NAME"; sends no request, so only the first call shows whether it exists."""
-    def sessions(self, *, user: Optional[str]=None, state: Optional[str]=None, project: Optional[str]=None, metadata: Optional[Mapping[str, str]]=None, limit: Optional[int]=None) -> AsyncIterator[records.Session]:
-        """Iterate over the records of sessions; `limit` is how many one page has."""
+    def sessions(self, *, user: Optional[str]=None, state: Optional[str]=None, project: Optional[str]=None, metadata: Optional[Mapping[str, str]]=None, tenant: Optional[str]=None, all: Optional[bool]=None, limit: Optional[int]=None) -> AsyncIterator[records.Session]:
+        """Iterate over the records of sessions; `limit` is how many one page has.
+
+        tenant, all: those of another tenant, or of all; needs a key with scope "admin".
+        """
     async def cleanup(self, user: Optional[str]=None, reason: Optional[str]=None) -> Dict[str, List[str]]:
         """Delete every session of a user, or all, and return the ids as {"destroyed": [...], "failed": [...]}."""
     def events(self, *, session: Optional[str]=None, user: Optional[str]=None, kind: Kinds=None, since: int=0, newest_first: bool=False, all: Optional[bool]=None) -> AsyncIterator[records.Event]:
@@ -505,8 +508,12 @@ class AsyncSandbox:
         A hibernated one is not resumed before it is used.
         """
     @classmethod
-    def list(cls, *, user: Optional[str]=None, state: Optional[str]=None, metadata: Optional[Mapping[str, str]]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[AsyncClient]=None) -> AsyncIterator[AsyncSandbox]:
-        """Iterate over sandboxes: all, or those of a user, a state such as "active", or with these metadata."""
+    def list(cls, *, user: Optional[str]=None, state: Optional[str]=None, metadata: Optional[Mapping[str, str]]=None, tenant: Optional[str]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[AsyncClient]=None) -> AsyncIterator[AsyncSandbox]:
+        """Iterate over sandboxes: all, or those of a user, a state such as "active", or with these metadata.
+
+        tenant: those of another tenant, which needs a key with scope "admin". They are listed only: to use one needs a
+        key of that tenant.
+        """
     @classmethod
     async def map(cls, fn: Callable[[AsyncSandbox, Item], Awaitable[Made]], items: Iterable[Item], *, concurrency: int=8, on_progress: Optional[Callable[[int, int], object]]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[AsyncClient]=None, **options: Any) -> List[Made]:
         """Call fn(box, item) for every item, each in a fresh sandbox, and return the results in order.

@@ -249,8 +249,11 @@ class Client:
         """
     def session(self, ref: str) -> Session:
         """Return a session by its id or "key:NAME"; sends no request, so only the first call shows whether it exists."""
-    def sessions(self, *, user: Optional[str]=None, state: Optional[str]=None, project: Optional[str]=None, metadata: Optional[Mapping[str, str]]=None, limit: Optional[int]=None) -> Iterator[records.Session]:
-        """Iterate over the records of sessions; `limit` is how many one page has."""
+    def sessions(self, *, user: Optional[str]=None, state: Optional[str]=None, project: Optional[str]=None, metadata: Optional[Mapping[str, str]]=None, tenant: Optional[str]=None, all: Optional[bool]=None, limit: Optional[int]=None) -> Iterator[records.Session]:
+        """Iterate over the records of sessions; `limit` is how many one page has.
+
+        tenant, all: those of another tenant, or of all; needs a key with scope "admin".
+        """
     def cleanup(self, user: Optional[str]=None, reason: Optional[str]=None) -> Dict[str, List[str]]:
         """Delete every session of a user, or all, and return the ids as {"destroyed": [...], "failed": [...]}."""
     def events(self, *, session: Optional[str]=None, user: Optional[str]=None, kind: Kinds=None, since: int=0, newest_first: bool=False, all: Optional[bool]=None) -> Iterator[records.Event]:
@@ -567,8 +570,12 @@ class Sandbox:
         A hibernated one is not resumed before it is used.
         """
     @classmethod
-    def list(cls, *, user: Optional[str]=None, state: Optional[str]=None, metadata: Optional[Mapping[str, str]]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[Client]=None) -> Iterator[Sandbox]:
-        """Iterate over sandboxes: all, or those of a user, a state such as "active", or with these metadata."""
+    def list(cls, *, user: Optional[str]=None, state: Optional[str]=None, metadata: Optional[Mapping[str, str]]=None, tenant: Optional[str]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[Client]=None) -> Iterator[Sandbox]:
+        """Iterate over sandboxes: all, or those of a user, a state such as "active", or with these metadata.
+
+        tenant: those of another tenant, which needs a key with scope "admin". They are listed only: to use one needs a
+        key of that tenant.
+        """
     @classmethod
     def map(cls, fn: Callable[[Sandbox, Item], Made], items: Iterable[Item], *, concurrency: int=8, on_progress: Optional[Callable[[int, int], object]]=None, url: Optional[str]=None, api_key: Optional[str]=None, client: Optional[Client]=None, **options: Any) -> List[Made]:
         """Call fn(box, item) for every item, each in a fresh sandbox, and return the results in order.

@@ -912,6 +912,8 @@ class RollbackRequest(_RollbackRequest, total=False):
 class Session(TypedDict):
     id: str
     """Assigned by lodge."""
+    tenant: str
+    """The tenant it belongs to."""
     key: Union[str, None]
     """Your name for it."""
     user: Union[str, None]
@@ -1014,6 +1016,7 @@ class SessionRowUsage(TypedDict):
 
 class SessionRow(TypedDict):
     id: str
+    tenant: str
     key: Union[str, None]
     user: Union[str, None]
     project: Union[str, None]
@@ -1681,6 +1684,8 @@ class ExtendedSession(TypedDict):
 
     id: str
     """Assigned by lodge."""
+    tenant: str
+    """The tenant it belongs to."""
     key: Union[str, None]
     """Your name for it."""
     user: Union[str, None]

@@ -64,6 +64,10 @@ export interface SessionFilter {
   project?: string;
   /** Lists only sessions whose metadata has this text as this member; one of them. */
   metadata?: Record<string, string>;
+  /** Lists sessions of this tenant; another than that of the key needs a key with scope `admin`. */
+  tenant?: string;
+  /** Lists sessions of all tenants; needs a key with scope `admin`. */
+  all?: boolean;
 }
 
 /** Filters of {@link LodgeClient.events}. */

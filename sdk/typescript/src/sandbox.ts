@@ -53,6 +53,11 @@ export interface ListOptions extends GetOptions {
   state?: SessionState | undefined;
   /** Lists only sandboxes whose metadata has this text as this member; one of them. */
   metadata?: Record<string, string> | undefined;
+  /**
+   * Lists sandboxes of another tenant, which needs a key with scope `admin`. They are listed only: to use one needs a key
+   * of that tenant.
+   */
+  tenant?: string | undefined;
 }
 
 interface Origin {
@@ -191,9 +196,10 @@ export class Sandbox {
 
   /** Yields all sandboxes, or those of a user, a state or a metadata member, the oldest first. */
   static async *list(options: ListOptions = {}): AsyncGenerator<Sandbox, void, undefined> {
-    checkOptions("Sandbox.list", options, ["user", "state", "metadata"], CONNECTION, REQUEST);
+    checkOptions("Sandbox.list", options, ["user", "state", "metadata", "tenant"], CONNECTION, REQUEST);
     const client = clientOf(options);
-    const filter: SessionFilter = given({ user: options.user, state: options.state, metadata: options.metadata });
+    const { user, state, metadata, tenant } = options;
+    const filter: SessionFilter = given({ user, state, metadata, tenant });
     for await (const record of client.sessions(filter, callOf(options)))
       yield new Sandbox(client, record, { created: false, temporary: false });
   }

@@ -1014,6 +1014,8 @@ export interface RollbackRequest {
 export interface Session {
   /** Assigned by lodge. */
   id: string;
+  /** The tenant it belongs to. */
+  tenant: string;
   /** Your name for it. */
   key: string | null;
   /** The end user it belongs to. */
@@ -1097,6 +1099,7 @@ export interface SessionList {
 /** Part of `SessionRows`. */
 export interface SessionRow {
   id: string;
+  tenant: string;
   key: string | null;
   user: string | null;
   project: string | null;

@@ -10,6 +10,7 @@ import {
   Command,
   CommandError,
   ConflictError,
+  DeniedError,
   GoneError,
   InvalidError,
   LodgeClient,
@@ -75,6 +76,18 @@ test("a sandbox without a name ends with its scope, one with a name stays", asyn
   }
   await refused(GoneError, Sandbox.get(name, HERE).then((box) => box.refresh()));
   await refused(NotFoundError, Sandbox.get(fresh("nobody"), HERE));
+});
+
+test("an admin key lists sandboxes of another tenant", async () => {
+  const client = new LodgeClient(HERE);
+  await using _ = client;
+  const tenant = fresh("tenant");
+  const { secret } = await client.keys.create({ scope: "tenant", tenant });
+  await using box = await Sandbox.create({ ...SMALL, apiKey: secret });
+  assert.deepEqual((await all(Sandbox.list({ ...HERE, tenant }))).map((found) => found.id), [box.id]);
+  const records = await all(client.sessions({ all: true }));
+  assert.equal(records.find((record) => record.id === box.id)?.tenant, tenant);
+  await refused(DeniedError, all(Sandbox.list({ ...HERE, apiKey: secret, tenant: "default" })));
 });
 
 test("create makes another sandbox of the same user each time", async () => {

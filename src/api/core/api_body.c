@@ -351,6 +351,20 @@ bool api_query_flag(struct api_call *c, const char *name)
 	return v && strcmp(v, "0") != 0 && strcmp(v, "false") != 0;
 }
 
+int api_query_tenant(struct api_call *c, const char **ret, struct err *err)
+{
+	const char *asked = http_query(c->rq, "tenant");
+
+	*ret = asked ? asked : c->caller.tenant;
+	if (!**ret)
+		return err_set(err, ERR_INVALID, "tenant: empty");
+	if (c->scope != API_ADMIN && strcmp(*ret, c->caller.tenant) != 0)
+		return err_set(err, ERR_DENIED,
+			       "tenant: another one than that of the key requires a key with scope "
+			       "\"admin\"");
+	return 0;
+}
+
 int api_page(struct api_call *c, struct store_page *ret, struct err *err)
 {
 	int64_t limit = PAGE_DEFAULT, after = 0;

@@ -36,6 +36,8 @@ int api_query_int(struct api_call *c, const char *name, int64_t min, int64_t max
 int api_query_check(struct api_call *c, const char *names, struct err *err);
 int api_query_unknown(const char *name, struct err *err); /* the error for one; returns -1 */
 bool api_query_flag(struct api_call *c, const char *name); /* given, and not "0" or "false" */
+/* The tenant that the request names, or that of the key. Only admin keys may name another one. */
+int api_query_tenant(struct api_call *c, const char **ret, struct err *err);
 /* Pages: api_page() parses "limit" and "after" of the query; api_list() begins the object with the
  * list; api_list_end() ends the list and adds the cursor of the next page, or null. */
 int api_page(struct api_call *c, struct store_page *ret, struct err *err);

@@ -158,6 +158,7 @@ void api_put_session(struct api_call *c, struct json_out *j, const char *key,
 
 	json_out_object(j, key);
 	json_out_str(j, "id", s->id);
+	json_out_str(j, "tenant", s->tenant);
 	json_out_text(j, "key", api_binding(s, "key"));
 	json_out_text(j, "user", s->user);
 	json_out_text(j, "thread", api_binding(s, "thread"));

@@ -111,16 +111,15 @@ int v1_create_key(struct api_call *c, struct err *err)
 
 int v1_list_keys(struct api_call *c, struct err *err)
 {
-	const char *tenant = http_query(c->rq, "tenant");
+	const char *tenant;
 	auto_fini(store_key_list_fini) struct store_key_list l = { 0 };
 	struct store_page page;
 	struct json_out j;
 
-	if (c->scope != API_ADMIN) {
-		if (tenant && strcmp(tenant, c->caller.tenant) != 0)
-			return err_set(err, ERR_DENIED, "tenant: does not match the key");
-		tenant = c->caller.tenant;
-	}
+	if (api_query_tenant(c, &tenant, err) < 0)
+		return -1;
+	if (c->scope == API_ADMIN && !http_query(c->rq, "tenant"))
+		tenant = NULL;
 	if (api_page(c, &page, err) < 0 || api_key_list(c->engine, tenant, page, &l, err) < 0)
 		return -1;
 	api_list(&j, "keys");

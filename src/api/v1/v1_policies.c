@@ -51,17 +51,6 @@ static int reply_policy(struct api_call *c, unsigned status, const struct store_
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
-/* The tenant of the request. Only admin keys may name another one. */
-static int parse_tenant(struct api_call *c, const char **ret, struct err *err)
-{
-	const char *asked = http_query(c->rq, "tenant");
-
-	*ret = asked ? asked : c->caller.tenant;
-	if (c->scope != API_ADMIN && strcmp(*ret, c->caller.tenant) != 0)
-		return err_set(err, ERR_DENIED, "tenant: does not match the key");
-	return **ret ? 0 : err_set(err, ERR_INVALID, "tenant: empty");
-}
-
 /* null removes the value. */
 static int parse_number(const json_t *b, const char *name, int64_t max, int64_t *ret,
 			struct err *err)
@@ -163,7 +152,7 @@ int v1_list_policies(struct api_call *c, struct err *err)
 	struct store_page page;
 	const char *tenant;
 
-	if (parse_tenant(c, &tenant, err) < 0 || api_page(c, &page, err) < 0 ||
+	if (api_query_tenant(c, &tenant, err) < 0 || api_page(c, &page, err) < 0 ||
 	    policy_list(c->engine, tenant, page, &l, err) < 0)
 		return -1;
 	api_list(&j, "policies");
@@ -178,7 +167,7 @@ static int find_policy(struct api_call *c, struct store_policy *ret, struct err 
 {
 	const char *tenant;
 
-	if (parse_tenant(c, &tenant, err) < 0)
+	if (api_query_tenant(c, &tenant, err) < 0)
 		return -1;
 	return policy_get(c->engine, tenant, c->params[0], ret, err);
 }
@@ -196,7 +185,7 @@ int v1_update_policy(struct api_call *c, struct err *err)
 	const char *tenant;
 	json_t *b;
 
-	if (parse_tenant(c, &tenant, err) < 0 || api_body(c, POLICY_FIELDS, &b, err) < 0 ||
+	if (api_query_tenant(c, &tenant, err) < 0 || api_body(c, POLICY_FIELDS, &b, err) < 0 ||
 	    policy_change(c->engine, c->caller.actor, tenant, c->params[0], update_fields, b, &p,
 			  err) < 0)
 		return -1;
@@ -221,7 +210,7 @@ int v1_test_policy(struct api_call *c, struct err *err)
 	struct json_out j;
 	json_t *b;
 
-	if (parse_tenant(c, &tenant, err) < 0 || api_body(c, "command", &b, err) < 0 ||
+	if (api_query_tenant(c, &tenant, err) < 0 || api_body(c, "command", &b, err) < 0 ||
 	    api_str(b, "command", &text, err) < 0)
 		return -1;
 	if (!text)

@@ -104,6 +104,7 @@ static void put_row(struct json_out *j, const struct session_row *r, bool enforc
 
 	json_out_object(j, NULL);
 	json_out_str(j, "id", s->id);
+	json_out_str(j, "tenant", s->tenant);
 	json_out_text(j, "key", s->key);
 	json_out_text(j, "user", s->user);
 	json_out_text(j, "project", s->project);

@@ -309,7 +309,7 @@ static int parse_filter(void *arg, const char *name, const char *value)
 	static const char meta[] = "metadata.";
 	struct filter *f = arg;
 
-	if (strcmp(name, "limit") == 0 || strcmp(name, "after") == 0 || strcmp(name, "view") == 0 ||
+	if (api_has_name("limit after view tenant all", name) ||
 	    (f->rows && v1_is_row_option(name)))
 		return 0;
 	if (v1_is_row_option(name))
@@ -346,6 +346,20 @@ static int reply_list(struct api_call *c, const struct store_session_list *l, st
 	return api_reply(c, 200, &j, err);
 }
 
+static int parse_tenants(struct api_call *c, const char **ret, struct err *err)
+{
+	if (api_query_tenant(c, ret, err) < 0)
+		return -1;
+	if (!api_query_flag(c, "all"))
+		return 0;
+	if (c->scope != API_ADMIN)
+		return err_set(err, ERR_DENIED, "all: requires a key with scope \"admin\"");
+	if (http_query(c->rq, "tenant"))
+		return err_set(err, ERR_INVALID, "all: not together with tenant");
+	*ret = NULL;
+	return 0;
+}
+
 /* The list visible to a session token. */
 static int list_one(struct api_call *c, struct err *err)
 {
@@ -364,13 +378,14 @@ static int list_one(struct api_call *c, struct err *err)
 int v1_list_sessions(struct api_call *c, struct err *err)
 {
 	const char *view = http_query(c->rq, "view");
-	struct filter f = { .by.tenant = c->caller.tenant, .rows = view, .err = err };
+	struct filter f = { .rows = view, .err = err };
 	auto_fini(store_session_list_fini) struct store_session_list l = { 0 };
 	struct store_page page;
 
 	if (view && strcmp(view, "row") != 0)
 		return err_set(err, ERR_INVALID, "view: must be \"row\"");
-	if ((!view && api_page(c, &page, err) < 0) || http_query_each(c->rq, parse_filter, &f) != 0)
+	if (parse_tenants(c, &f.by.tenant, err) < 0 || (!view && api_page(c, &page, err) < 0) ||
+	    http_query_each(c->rq, parse_filter, &f) != 0)
 		return -1;
 	if (!view && *c->session)
 		return list_one(c, err);

@@ -194,10 +194,11 @@ int api_cmd_fill(struct api_cmd *a, json_t *body, struct err *err)
 static int rename_field(const struct cli_option *o, void *at, void *arg)
 {
 	struct err *err = arg;
-	const char *msg = err->msg, *text = cli_option_text(o, at);
+	const char *msg = err->msg;
+	bool given = o->kind == CLI_FLAG ? *(bool *)at : cli_option_text(o, at) != NULL;
 	char rest[sizeof(err->msg)];
 
-	if (!text || !o->field)
+	if (!given || !o->field)
 		return 0;
 	for (const char *p = o->field; *p; p++) {
 		if (*p == '.' && strncmp(msg, ": ", 2) == 0)

@@ -12,8 +12,8 @@
 
 struct ls_opts {
 	struct api_cmd a;
-	const char *user, *state, *project;
-	bool keys;
+	const char *user, *state, *project, *tenant;
+	bool keys, all_tenants;
 };
 
 /* Only of a running sandbox. */
@@ -26,6 +26,7 @@ static const char *format_memory(const json_t *s, const char *path, char buf[FIE
 }
 
 static const struct field ls_fields[] = {
+	{ "TENANT", TABLE_SHRINK, "tenant" }, /* only of several */
 	{ "SESSION", TABLE_SHRINK, "id", print_session_key },
 	{ "USER", TABLE_SHRINK, "user" },
 	{ "STATE", 0, "state", print_session_state, print_state_tint },
@@ -60,9 +61,9 @@ static void print_list(struct api_cmd *a, const json_t *answer)
 	}
 	if (a->quiet || o->keys)
 		return;
-	field_print_table(ls_fields, sessions);
+	field_print_table(o->all_tenants ? ls_fields : ls_fields + 1, sessions);
 	if (i == 0)
-		api_cmd_hint(o->user || o->state || o->project
+		api_cmd_hint(o->user || o->state || o->project || o->tenant
 				     ? "no session matches (see lodge ls without options)"
 				     : "no sessions (create one: lodge create)");
 }
@@ -97,7 +98,9 @@ static int run_ls(struct api_cmd *a, struct err *err)
 	snprintf(path, sizeof(path), "/v1/sessions?limit=%s", rows ? "5000&view=row" : "1000");
 	if (api_cmd_query(path, sizeof(path), "user", o->user, err) < 0 ||
 	    api_cmd_query(path, sizeof(path), "state", paused ? "active" : o->state, err) < 0 ||
-	    api_cmd_query(path, sizeof(path), "project", o->project, err) < 0)
+	    api_cmd_query(path, sizeof(path), "project", o->project, err) < 0 ||
+	    api_cmd_query(path, sizeof(path), "tenant", o->tenant, err) < 0 ||
+	    api_cmd_query(path, sizeof(path), "all", o->all_tenants ? "1" : NULL, err) < 0)
 		return -1;
 	if (api_cmd_list(a, path, "sessions", &answer, err) < 0)
 		return explain_state(a, err);
@@ -113,6 +116,10 @@ static const struct cli_option ls_options[] = {
 	  "only in this state, as active, paused, hibernated", .old_letter = 's' },
 	{ "project", 0, "PROJECT", CLI_TEXT, offsetof(struct ls_opts, project),
 	  "only of this project", "project", .old_letter = 'p' },
+	{ "tenant", 0, "NAME", CLI_TEXT, offsetof(struct ls_opts, tenant),
+	  "of this tenant; needs a key with scope admin", "tenant" },
+	{ "all-tenants", 0, NULL, CLI_FLAG, offsetof(struct ls_opts, all_tenants),
+	  "of all tenants; needs a key with scope admin", "all" },
 	OPTION_QUIET("print only ids"),
 	{ "keys", 0, NULL, CLI_FLAG, offsetof(struct ls_opts, keys),
 	  "print only ids and plain keys, for completions" },
