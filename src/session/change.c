@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "machine/machine.h"
 #include "sandbox/template/template_json.h"
 #include "session/session_opts.h"
@@ -13,11 +14,24 @@
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
 
+static void explain_extension(const struct engine *e, const struct store_session *s, int64_t asked,
+			      struct session_extension *done)
+{
+	const char *bound = e->opts.library ? "lifetime_max_ms" : "lifetime_max";
+	char most[SIZE_TEXT];
+
+	if (done->by_ms >= asked || !done->at_maximum)
+		return;
+	snprintf(done->reason, sizeof(done->reason), "the maximum lifetime of %s is reached (%s)",
+		 units_format_ms((uint64_t)s->max_lifetime_ms, most),
+		 s->max_lifetime_ms < e->opts.lifetime_max_ms ? "max_lifetime_ms" : bound);
+}
+
 int session_extend(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		   int64_t ms, int64_t if_version, struct session_extension *how,
 		   struct store_session *ret, struct err *err)
 {
-	struct session_extension done;
+	struct session_extension done = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 
@@ -28,8 +42,10 @@ int session_extend(struct engine *e, const struct caller *caller, const struct s
 	    session_require_active(n, "extend", err) < 0 ||
 	    store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
-	done.by_ms = session_record_extend(&s, engine_now(e), ms ? ms : e->opts.extend_ms);
+	ms = ms ? ms : e->opts.extend_ms;
+	done.by_ms = session_record_extend(&s, engine_now(e), ms);
 	done.at_maximum = session_is_at_maximum(&s);
+	explain_extension(e, &s, ms, &done);
 	if (session_update_as(n, &s, "extend", caller->actor, err) < 0)
 		return -1;
 	if (how)

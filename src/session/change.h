@@ -11,6 +11,7 @@
 struct session_extension {
 	int64_t by_ms;
 	bool at_maximum;
+	char reason[128]; /* why it moved by less than asked; "": it did not */
 };
 /* Postpones the expiry by ms (0: the default step), at most to the maximum lifetime, and the idle
  * deadline to ms from now. `how` may be NULL. */

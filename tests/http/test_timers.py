@@ -110,10 +110,11 @@ def test_what_an_existing_session_has_otherwise_is_named(client):
 def test_extend_moves_the_expiry_by_what_it_says(client, at):
     before = ok(client.get(at))["session"]
     assert before["expires_at"] == before["started_at"] + 10 * MINUTE
-    for asked, moved, most in ((5 * MINUTE, 5 * MINUTE, False), (None, 20 * MINUTE, False), (HOUR, 25 * MINUTE, True),
-                               (HOUR, 0, True)):
+    why = "the maximum lifetime of 1h is reached (max_lifetime_ms)"
+    for asked, moved, most, reason in ((5 * MINUTE, 5 * MINUTE, False, None), (None, 20 * MINUTE, False, None),
+                                       (HOUR, 25 * MINUTE, True, why), (HOUR, 0, True, why)):
         a = ok(client.post(at + "/extend", {"ms": asked}))
-        assert (a["extended_by_ms"], a["at_maximum"]) == (moved, most)
+        assert (a["extended_by_ms"], a["at_maximum"], a["reason"]) == (moved, most, reason)
         assert a["session"]["expires_at"] == before["expires_at"] + moved
         before = ok(client.get(at))["session"]
         assert before == a["session"]
@@ -128,6 +129,7 @@ def test_by_default_there_is_nothing_to_extend(client):
     a = ok(client.post(f"/v1/sessions/{sid}/extend"))
     s = a["session"]
     assert (a["extended_by_ms"], a["at_maximum"]) == (0, True)
+    assert a["reason"] == "the maximum lifetime of 5h is reached (lifetime_max)"
     assert s["lifetime_ms"] == s["max_lifetime_ms"] == s["expires_at"] - s["started_at"] == 5 * HOUR
     client.delete("/v1/sessions/" + sid)
 

@@ -473,10 +473,12 @@ def test_states_and_limits(do, box):
 def test_extend(way, do, kind):
     b = do(kind.create(lifetime=600, client=way.client))
     before = b.expires_at
-    do(b.extend(60))
-    assert (b.expires_at - before).total_seconds() == 60
-    with pytest.warns(lodge.IgnoredWarning, match="of 172800 seconds; it is at its maximum lifetime"):
-        do(b.extend(2 * 86400))
+    assert (do(b.extend(60)) - before).total_seconds() == 60 and b.expires_at > before
+    with pytest.warns(lodge.IgnoredWarning) as caught:
+        end = do(b.extend(2 * 86400))
+    assert (end - before).total_seconds() == 5 * 3600 - 600 and end == b.expires_at
+    assert str(caught[0].message).endswith(
+        f"of 172800 seconds: the maximum lifetime of 5h is reached (lifetime_max); it ends at {end}")
     do(b.close())
 
 

@@ -81,7 +81,7 @@ class SessionApi(Part):
         return self._do(c.post(self._base + "/probe", {"deadline_ms": c.ms("deadline", deadline) or None}))
 
     def extend(self, ms: Optional[int] = None, if_version: Optional[int] = None) -> "records.ExtendedSession":
-        """Postpone the end of its sandbox; the record has `extended_by_ms`, by which it really moved, and `at_maximum`."""
+        """Postpone the end of its sandbox; the record has `extended_by_ms`, by which it really moved, `at_maximum` and `reason`."""
         return self._do(c.post(self._base + "/extend", {"ms": ms, "if_version": if_version}, c.extended))
 
     def activity(self) -> "records.Session":

@@ -398,15 +398,18 @@ class SandboxApi(Part, metaclass=OtherWords):
         """End its processes and keep its files; the next use starts it again."""
         return self._refreshed(self._session.hibernate())
 
-    def extend(self, seconds: float) -> None:
-        """Postpone expires_at by some seconds, up to the maximum lifetime; an IgnoredWarning says if it moved by less."""
+    def extend(self, seconds: float) -> Optional[datetime.datetime]:
+        """Postpone expires_at by some seconds, up to the maximum lifetime, and return it.
+
+        If it moved by less, an IgnoredWarning has the bound and the new end."""
         def op() -> Op:
             asked = max(1, c.ms("seconds", seconds))
             self._record = extended = yield self._session.extend(asked)
             moved = extended["extended_by_ms"]
-            if moved < asked:
-                c.warn(f"sandbox {self.name or self.id}: extended by {moved / 1000:g} of {asked / 1000:g} seconds; "
-                       "it is at its maximum lifetime", IgnoredWarning)
+            if extended.get("reason"):
+                c.warn(f"sandbox {self.name or self.id}: extended by {moved / 1000:g} of {asked / 1000:g} seconds: "
+                       f"{extended['reason']}; it ends at {self.expires_at}", IgnoredWarning)
+            return self.expires_at
         return self._do(op())
 
     def set_limits(self, *, memory: Optional[Size] = None, cpus: Optional[float] = None, disk: Optional[Size] = None,

@@ -159,7 +159,7 @@ class Session:
         deadline: seconds; 0 or None: 15, as the service has it.
         """
     def extend(self, ms: Optional[int]=None, if_version: Optional[int]=None) -> records.ExtendedSession:
-        """Postpone the end of its sandbox; the record has `extended_by_ms`, by which it really moved, and `at_maximum`."""
+        """Postpone the end of its sandbox; the record has `extended_by_ms`, by which it really moved, `at_maximum` and `reason`."""
     def activity(self) -> records.Session:
         """Count as use, so that its idle time starts again."""
     def pause(self, if_version: Optional[int]=None) -> records.Session:
@@ -664,8 +664,11 @@ class Sandbox:
         """Start it again after pause() or hibernate(); any use does that, too."""
     def hibernate(self) -> None:
         """End its processes and keep its files; the next use starts it again."""
-    def extend(self, seconds: float) -> None:
-        """Postpone expires_at by some seconds, up to the maximum lifetime; an IgnoredWarning says if it moved by less."""
+    def extend(self, seconds: float) -> Optional[datetime.datetime]:
+        """Postpone expires_at by some seconds, up to the maximum lifetime, and return it.
+
+        If it moved by less, an IgnoredWarning has the bound and the new end.
+        """
     def set_limits(self, *, memory: Optional[Size]=None, cpus: Optional[float]=None, disk: Optional[Size]=None, processes: Optional[int]=None, file_size: Optional[Size]=None) -> None:
         """Change limits at once, also for running commands; file_size for commands that start later."""
     def stats(self) -> records.StatsStats:

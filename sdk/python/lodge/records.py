@@ -368,6 +368,10 @@ class Extended(TypedDict):
     """By how much `expires_at` moved: less than requested at the maximum lifetime."""
     at_maximum: bool
     """`expires_at` can move no further."""
+    reason: Union[str, None]
+    """Why it moved by less than requested, with the maximum lifetime and in parentheses its bound: `lifetime_max`,
+    the setting of the service, or `max_lifetime_ms` of the session. Null: it moved as requested. `expires_at`
+    of the session is the end in each case."""
 
 
 class ForkRequest(TypedDict, total=False):
@@ -1748,6 +1752,10 @@ class ExtendedSession(TypedDict):
     """By how much `expires_at` moved: less than requested at the maximum lifetime."""
     at_maximum: bool
     """`expires_at` can move no further."""
+    reason: Union[str, None]
+    """Why it moved by less than requested, with the maximum lifetime and in parentheses its bound: `lifetime_max`,
+    the setting of the service, or `max_lifetime_ms` of the session. Null: it moved as requested. `expires_at`
+    of the session is the end in each case."""
 
 
 class ExecStartedEvent(TypedDict):

@@ -385,18 +385,17 @@ export class Sandbox {
 
   /**
    * Postpones the end of its processes by this time, 20 minutes by default, and returns the new end. At the maximum
-   * lifetime it moves by less, with a warning.
+   * lifetime it moves by less, with a warning that has the bound and the new end.
    */
   async extend(ms?: number, options: RequestOptions = {}): Promise<Date | null> {
     checkOptions("extend", options, REQUEST);
     const extended = await this.#session.extend(given({ ms }), callOf(options));
     this.#record = extended;
     const moved = extended.extended_by_ms;
-    if (extended.at_maximum && (ms === undefined || moved < ms)) {
+    if (extended.reason) {
       const asked = ms === undefined ? "" : ` of ${ms}`;
-      this.#client.warn(
-        `sandbox ${this.name ?? this.id}: extended by ${moved}${asked} ms; it is at its maximum lifetime`,
-      );
+      const end = this.expiresAt?.toISOString();
+      this.#client.warn(`sandbox ${this.name ?? this.id}: extended by ${moved}${asked} ms: ${extended.reason}; it ends at ${end}`);
     }
     return this.expiresAt;
   }

@@ -470,6 +470,12 @@ export interface Extended {
   extended_by_ms: number;
   /** `expires_at` can move no further. */
   at_maximum: boolean;
+  /**
+   * Why it moved by less than requested, with the maximum lifetime and in parentheses its bound: `lifetime_max`,
+   * the setting of the service, or `max_lifetime_ms` of the session. Null: it moved as requested. `expires_at`
+   * of the session is the end in each case.
+   */
+  reason: string | null;
 }
 
 /** Request of `POST /v1/sessions/{id}/fork`. */

@@ -548,8 +548,9 @@ test("a sandbox is paused, hibernated, resumed and extended", async () => {
   const client = new LodgeClient(HERE);
   const heard: string[] = [];
   const own = new LodgeClient({ ...HERE, onWarning: (message) => heard.push(message) });
-  await (await Sandbox.get(box.id, { client: own })).extend(172_800_000);
-  assert.match(heard.join(), /of 172800000 ms; it is at its maximum lifetime/);
+  const end = await (await Sandbox.get(box.id, { client: own })).extend(172_800_000);
+  const why = "of 172800000 ms: the maximum lifetime of 5h is reached (lifetime_max); it ends at " + end!.toISOString();
+  assert.ok(heard.join().endsWith(why), heard.join());
   own.close();
   await client.session(box.id).hibernate();
   await until(async () => (await box.refresh()).state === "hibernated");

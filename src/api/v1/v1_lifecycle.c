@@ -72,6 +72,7 @@ int v1_extend_session(struct api_call *c, struct err *err)
 	api_put_session(c, &j, "session", &s);
 	json_out_i64(&j, "extended_by_ms", how.by_ms);
 	json_out_bool(&j, "at_maximum", how.at_maximum);
+	json_out_text(&j, "reason", how.reason);
 	return api_reply(c, 200, &j, err);
 }
 

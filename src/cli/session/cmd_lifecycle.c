@@ -252,19 +252,18 @@ struct extend_opts {
 	const char *by;
 };
 
-/* "extended by 20m", "extended by 12m, to its maximum lifetime", "at its maximum lifetime" */
+/* "extended by 20m", "extended by only 12m: the maximum lifetime of 5h is reached (lifetime_max)",
+ * "not extended: the maximum ..." */
 static const char *format_extension(const json_t *answer, char buf[FIELD_TEXT])
 {
-	bool most = member_true(answer, "at_maximum");
+	const char *reason = member_text(answer, "reason");
 	char span[FIELD_TEXT];
 
 	if (member_number(answer, "extended_by_ms") > 0)
-		snprintf(buf, FIELD_TEXT, "extended by %s%s",
-			 field_span(answer, "extended_by_ms", span),
-			 most ? ", to its maximum lifetime" : "");
+		snprintf(buf, FIELD_TEXT, "extended by %s%.20s%s%.200s", *reason ? "only " : "",
+			 field_span(answer, "extended_by_ms", span), *reason ? ": " : "", reason);
 	else
-		snprintf(buf, FIELD_TEXT, "not extended%s",
-			 most ? ": at its maximum lifetime" : "");
+		snprintf(buf, FIELD_TEXT, "not extended%s%.200s", *reason ? ": " : "", reason);
 	return buf;
 }
 
