@@ -127,6 +127,14 @@ def test_not_found_is_127():
     assert "/no/such" in one_line(run("/no/such"), 127)
 
 
+def test_a_session_in_place_of_a_command_gets_a_hint():
+    hint = "lodge: alice: not found (if alice is a session: lodge exec alice -- ls%s)"
+    assert one_line(run("alice", "ls"), 127) == hint % ""
+    assert one_line(run("alice", "ls", "-l"), 127) == hint % " ..."
+    assert one_line(run("alice"), 127) == "lodge: alice: not found"
+    assert "session" not in one_line(run("/no/such", "ls"), 127)
+
+
 def test_not_executable_is_126():
     one_line(run("/etc/passwd"), 126)
     one_line(run("/usr"), 126)

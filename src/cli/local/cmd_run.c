@@ -301,30 +301,43 @@ static void find_cause(struct local_run *r)
 	r->disk_full = st.disk_full;
 }
 
-/* `docker run IMAGE` has an image where lodge run has a command. */
-static int fail_start(const struct run_opts *o, struct local_run *r, char *const *argv)
+static bool is_template(const struct run_opts *o, const char *name)
 {
-	const char *command = o->script ? "bash" : argv[0];
-	int status = local_run_start_status(&r->err, command);
-	size_t n = strlen(r->err.msg);
-	struct template t;
 	struct err ignored;
 	char home[HOME_DIR_SIZE];
+	struct template t;
+	bool there;
 
-	if (status == CLI_EXIT_NOT_FOUND && template_name_is_valid(command) &&
-	    home_dir_find(o->home, home, &ignored) == 0) {
-		if (template_load(home, command, &t, &ignored) == 0)
-			snprintf(r->err.msg + n, sizeof(r->err.msg) - n,
-				 " (to start from this template: --template %s)", command);
-		template_fini(&t);
-	} else if (status == CLI_EXIT_NOT_FOUND && strchr(command, ':')) {
-		snprintf(r->err.msg + n, sizeof(r->err.msg) - n,
-			 " (lodge run takes no image; see --template)");
-	} else if (status == CLI_EXIT_NOT_FOUND && !o->script && !argv[1] &&
-		   strpbrk(command, CLI_SHELL_CHARS)) {
-		snprintf(r->err.msg + n, sizeof(r->err.msg) - n,
-			 " (to run it as a script: lodge run -c SCRIPT)");
-	}
+	if (!template_name_is_valid(name) || home_dir_find(o->home, home, &ignored) < 0)
+		return false;
+	there = template_load(home, name, &t, &ignored) == 0;
+	template_fini(&t);
+	return there;
+}
+
+/* `docker run IMAGE` has an image where lodge run has a command, `lodge exec SESSION` a session. */
+static void hint_command(const struct run_opts *o, char *const *argv, char *buf, size_t size)
+{
+	const char *command = argv[0];
+
+	if (is_template(o, command))
+		snprintf(buf, size, " (to start from this template: --template %s)", command);
+	else if (strchr(command, ':'))
+		snprintf(buf, size, " (lodge run takes no image; see --template)");
+	else if (!argv[1] && strpbrk(command, CLI_SHELL_CHARS))
+		snprintf(buf, size, " (to run it as a script: lodge run -c SCRIPT)");
+	else if (argv[1] && !strpbrk(command, "/" CLI_SHELL_CHARS))
+		snprintf(buf, size, " (if %.64s is a session: lodge exec %.64s -- %.64s%s)",
+			 command, command, argv[1], argv[2] ? " ..." : "");
+}
+
+static int fail_start(const struct run_opts *o, struct local_run *r, char *const *argv)
+{
+	int status = local_run_start_status(&r->err, o->script ? "bash" : argv[0]);
+	size_t n = strlen(r->err.msg);
+
+	if (status == CLI_EXIT_NOT_FOUND && !o->script)
+		hint_command(o, argv, r->err.msg + n, sizeof(r->err.msg) - n);
 	return cli_option_fail(status, &r->err);
 }
 
