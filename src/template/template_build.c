@@ -208,7 +208,8 @@ static int fill_files(struct template_build *b, int fd, struct err *err)
 	b->is_image = kind != OCI_IMAGE_NONE;
 	if (b->is_image && fill_image(b, kind, err) < 0)
 		return -1;
-	if (template_fill_user(b->into, &b->t, err) < 0 || template_fill_sync(b->into, err) < 0)
+	if (template_fill_check(b->into, b->is_image, err) < 0 ||
+	    template_fill_user(b->into, &b->t, err) < 0 || template_fill_sync(b->into, err) < 0)
 		return -1;
 	b->t.made.at = engine_now(b->engine);
 	b->t.made.bytes = b->is_image ? b->image.unpack.bytes : u.bytes;

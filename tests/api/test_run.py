@@ -998,6 +998,16 @@ def test_broken_archives_leave_nothing(tmp_path, home, data):
     assert leftovers(home) == []
 
 
+def test_a_template_needs_files_and_a_shell(tmp_path, home):
+    (tmp_path / "root/rootfs/bin").mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
+    for source, why in (("empty", "the archive or directory has no files"), ("root", "neither /bin/sh nor /bin/bash")):
+        r = lodge("template", "add", "useless", tmp_path / source)
+        assert r.returncode == 1 and r.stderr.count(b"\n") == 1 and why in r.stderr.decode(), r
+        assert 'no template "useless"' in one_line(run("--template", "useless", "true"))
+        assert leftovers(home) == []
+
+
 def test_archives_cannot_leave_the_sandbox(tmp_path, template):
     mark = tmp_path / "escaped"
     out = io.BytesIO()

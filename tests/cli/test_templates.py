@@ -17,7 +17,7 @@ import pytest
 
 from client import SOURCE, wait_for
 from lodge import LODGE, failed, ok
-from roots import docker_parts, docker_save, layout, needs_busybox, root, sandboxes, tar
+from roots import docker_parts, docker_save, layout, needs_busybox, root, sandboxes, tar, tiny_root
 from terminal import Terminal
 
 OTHER = 4321  # not root
@@ -132,7 +132,7 @@ LIMITS = {"memory_bytes": 64 << 20, "cpus": 0.5, "pids": 40, "disk_bytes": 100 <
 
 
 def test_settings_are_added_changed_and_unset(lodged, client, name, tmp_path):
-    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    (tmp_path / "a").write_bytes(tiny_root(("x", b"1")))
     assert lodged.lodge("policy", "set", "readers", "--deny", "rm")[0] == 0
     t = json.loads(ok(lodged.lodge("templates", "add", name, str(tmp_path / "a"), *SPEC, "--policy", "readers",
                                    "--json")))["template"]
@@ -162,7 +162,7 @@ def test_settings_are_added_changed_and_unset(lodged, client, name, tmp_path):
 
 def test_refused_settings_leave_no_template(lodged, client, name, tmp_path):
     """A template without its settings would be incomplete."""
-    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    (tmp_path / "a").write_bytes(tiny_root(("x", b"1")))
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "a"), "--env", "A=" + "x" * 70000))
     assert name not in names(client)
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "a"), "--policy", "nosuch"), "nosuch")
@@ -192,7 +192,7 @@ def test_bad_sources_are_refused(lodged, client, name, tmp_path):
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")), "invalid archive", "header checksum")
     (tmp_path / "a").write_bytes(gzip.compress(tar(("x", bytes(100000))))[:60])
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
-    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    (tmp_path / "a").write_bytes(tiny_root(("x", b"1")))
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "a"), "--oci"), "index.json")
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "nosuch")), "nosuch")
     failed(lodged.lodge("templates", "add", "Bad Name", str(tmp_path / "a")), "a-z")
@@ -201,7 +201,7 @@ def test_bad_sources_are_refused(lodged, client, name, tmp_path):
 
 
 def test_an_existing_name_is_refused(lodged, client, name, tmp_path):
-    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    (tmp_path / "a").write_bytes(tiny_root(("x", b"1")))
     ok(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "large").write_bytes(bytes(50 << 20))
@@ -225,7 +225,7 @@ def test_templates_need_the_admin_scope(lodged, client, tmp_path):
 
 
 def test_rm(lodged, client, name, tmp_path):
-    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    (tmp_path / "a").write_bytes(tiny_root(("x", b"1")))
     for n in (name, "second"):
         ok(lodged.lodge("templates", "add", n, str(tmp_path / "a")))
     sid = client.enter(template=name, asleep=True)
@@ -251,7 +251,7 @@ def start_half(lodged, name, *words):
     """An upload that has begun and waits for more input."""
     assert wait_for(lambda: not sandboxes(lodged))
     p = lodged.start_lodge("templates", "add", name, "-", *words, stdin=subprocess.PIPE)
-    p.stdin.write(tar(("x", bytes(1 << 20)))[:1 << 19])
+    p.stdin.write(tiny_root(("x", bytes(1 << 20)))[:1 << 19])
     p.stdin.flush()
     assert wait_for(lambda: sandboxes(lodged))
     return p
@@ -332,7 +332,7 @@ class Between:
 
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
 def test_an_interrupt_between_files_and_settings_leaves_nothing(lodged, client, name, tmp_path, signo):
-    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    (tmp_path / "a").write_bytes(tiny_root(("x", b"1")))
     between = Between(lodged, b"PATCH ")
     p = lodged.start_lodge("templates", "add", name, str(tmp_path / "a"), "--env", "A=1",
                            env=dict(lodged.env(), LODGE_URL=between.url))
@@ -389,7 +389,7 @@ def test_listing(lodged, tmp_path):
 
 
 def test_env_shows_the_environment_of_a_template(lodged, client, name, tmp_path):
-    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    (tmp_path / "a").write_bytes(tiny_root(("x", b"1")))
     ok(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
     failed(lodged.lodge("templates", "env", name), "--look")
     failed(lodged.lodge("templates", "env", name, "--look"), "/bin/sh")

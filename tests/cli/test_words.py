@@ -134,7 +134,9 @@ def test_a_script_that_was_taken_for_a_program(lodged, two, tmp_path):
 
 def test_templates_of_this_machine(lodged, tmp_path):
     """--local names them; without a service they are meant anyway."""
-    (tmp_path / "root").mkdir()
+    (tmp_path / "root/bin").mkdir(parents=True)
+    (tmp_path / "root/bin/sh").write_text("#!/none\n")
+    (tmp_path / "root/bin/sh").chmod(0o755)
     here = {k: v for k, v in lodged.env(LODGE_DATA=str(tmp_path / "data"), HOME=str(tmp_path)).items()
             if k not in ("LODGE_URL", "LODGE_API_KEY")}
     both = dict(lodged.env(), LODGE_DATA=str(tmp_path / "data"))

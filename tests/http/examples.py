@@ -25,9 +25,9 @@ def usual_path(path, session="ses_unknown"):
 def a_tar(**files):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as t:
-        for name, data in (files or {"one.txt": b"one\n"}).items():
+        for name, data in (files or {"one.txt": b"one\n", "bin/sh": b"#!/none\n"}).items():
             info = tarfile.TarInfo(name)
-            info.size = len(data)
+            info.size, info.mode = len(data), 0o755
             t.addfile(info, io.BytesIO(data))
     return out.getvalue()
 

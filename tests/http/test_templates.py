@@ -16,7 +16,7 @@ import pytest
 
 from client import KEY, Lodged, wait_for
 from plain_store import Plain
-from roots import entry, layout, link, needs_busybox, root, sandboxes, tar
+from roots import PASSWD, entry, layout, link, needs_busybox, root, sandboxes, tar, tiny_root
 from ws import Terminal
 
 TAR = {"Content-Type": "application/x-tar"}
@@ -161,6 +161,14 @@ BAD = [
     (layout([tar(("x", b""))], {}, "riscv64"), "?format=oci", "no variant for linux/"),
     (layout([tar(("x", b""))], {"User": "nosuch-user"}), "?format=oci", "nosuch-user"),
     (layout([b"\x1f\x8bbroken"], {}), "?format=oci", "layer 1"),
+    (tar(), "", "the archive or directory has no files"),
+    (tar(("proc", None), ("dev", None)), "", "the archive or directory has no files"),
+    (tar(("etc", None), ("etc/passwd", PASSWD)), "", "no shell: neither /bin/sh nor /bin/bash is a program"),
+    (tar(("rootfs/bin/sh", b"#!")), "?format=rootfs", "must be the root of a file system"),
+    (tar(("bin/sh", entry(tarfile.REGTYPE, mode=0o644))), "", "no shell"),
+    (tar(("bin/sh", link("/nosuch"))), "", "no shell"),
+    (tar(("bin/sh", None), ("bin/bash", link("/dev/null"))), "", "no shell"),
+    (layout([tar()], {}), "", "the image has no files"),
 ]
 
 
@@ -188,18 +196,18 @@ def test_bad_requests_are_refused_before_the_body(client, lodged):
 
 
 def test_an_archive_needs_no_content_type(client, name):
-    answer = client.post("/v1/templates/" + name, tar(("x", b"1")))
+    answer = client.post("/v1/templates/" + name, tiny_root(("x", b"1")))
     assert answer.status == 201, answer
 
 
 def test_an_existing_name_is_refused(client, name):
-    upload(client, name, tar(("x", b"1")))
+    upload(client, name, tiny_root(("x", b"1")))
     assert upload(client, name, tar(("x", b"2")), 409).code == "CONFLICT"
 
 
 def test_of_concurrent_uploads_one_succeeds(client, lodged, name):
     from concurrent.futures import ThreadPoolExecutor
-    data = tar(*((f"f{i}", bytes(10000)) for i in range(50)))
+    data = tiny_root(*((f"f{i}", bytes(10000)) for i in range(50)))
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: client.post(f"/v1/templates/{name}", data, headers=TAR).status, range(4)))
     assert sorted(found) == [201, 409, 409, 409]
@@ -287,7 +295,7 @@ def short():
 
 def test_slow_uploads_are_aborted(short):
     """The client sends a byte now and then, so the connection is never idle."""
-    data, sent = tar(("x", bytes(100000))), 50000
+    data, sent = tiny_root(("x", bytes(100000))), 50000
     with begin_upload(short, "slow", len(data)) as connection:
         connection.sendall(data[:sent])
         assert wait_for(lambda: sandboxes(short))
@@ -307,7 +315,7 @@ def test_slow_uploads_are_aborted(short):
 
 def test_an_aborted_upload_leaves_nothing(client, lodged):
     before = sandboxes(lodged)
-    data = tar(("x", bytes(1 << 20)))
+    data = tiny_root(("x", bytes(1 << 20)))
     for cut in (300000, len(data) - 512):  # the second has all files and the first half of the end marker
         with begin_upload(lodged, "cut", len(data)) as connection:
             connection.sendall(data[:cut])
@@ -348,14 +356,14 @@ def test_settings_are_the_defaults_of_new_sessions(client, name):
     ({"env": {"A=": "1"}}, "env"), ({"policy": 7}, "policy"), ({"layer": "lay_x"}, "layer"), ({"directory": "/etc"}, "directory"),
 ])
 def test_bad_settings_change_nothing(client, name, body, words):
-    before = upload(client, name, tar(("x", b""))).json["template"]
+    before = upload(client, name, tiny_root(("x", b""))).json["template"]
     answer = client.call("PATCH", f"/v1/templates/{name}", body)
     assert answer.status == 400 and words in answer.json["error"]["message"], answer
     assert client.get(f"/v1/templates/{name}").json["template"] == before
 
 
 def test_oversized_settings_are_refused(client, name):
-    upload(client, name, tar(("x", b"")))
+    upload(client, name, tiny_root(("x", b"")))
     answer = client.call("PATCH", f"/v1/templates/{name}", {"env": {"A": "x" * 70000}})
     assert answer.status == 413 and answer.code == "TOO_LARGE"
     assert client.get(f"/v1/templates/{name}").json["template"]["env"] == {}
@@ -376,12 +384,12 @@ def test_unknown_and_built_in_templates(client):
 
 
 def test_an_unknown_policy_is_refused(client, name):
-    upload(client, name, tar(("x", b"")))
+    upload(client, name, tiny_root(("x", b"")))
     assert client.call("PATCH", f"/v1/templates/{name}", {"policy": "nosuch"}).status == 404
 
 
 def test_templates_need_the_admin_scope(client, lodged, name):
-    upload(client, name, tar(("x", b"")))
+    upload(client, name, tiny_root(("x", b"")))
     key = client.post("/v1/keys", {"scope": "tenant", "tenant": "acme"}).json["secret"]
     token = client.post("/v1/keys", {"scope": "session", "tenant": "acme", "user": "u"}).json["secret"]
     for caller, looks in ((lodged.client(key), 200), (lodged.client(token), 403)):
@@ -411,7 +419,7 @@ def test_a_template_in_use_cannot_be_removed(client, name):
 
 
 def test_a_session_without_a_sandbox_counts_as_use(client, name):
-    upload(client, name, tar(("x", b"")))
+    upload(client, name, tiny_root(("x", b"")))
     at = "/v1/sessions/" + client.enter(template=name, asleep=True)
     assert client.delete(f"/v1/templates/{name}").status == 409
     client.delete(at)
@@ -542,7 +550,7 @@ def test_templates_survive_a_kill(own):
 
 
 def test_a_kill_during_an_upload_leaves_nothing(own):
-    data = tar(("x", bytes(4 << 20)))
+    data = tiny_root(("x", bytes(4 << 20)))
     with begin_upload(own, "half", len(data)) as connection:
         connection.sendall(data[:1 << 20])
         assert wait_for(lambda: sandboxes(own))
@@ -556,7 +564,7 @@ def test_a_kill_during_an_upload_leaves_nothing(own):
 
 @pytest.mark.parametrize("step, there", [("template:marked", False), ("template:sealed", False), ("template:saved", True)])
 def test_a_kill_while_a_template_is_created(own, monkeypatch, step, there):
-    data = tar(("x", b"1"))
+    data = tiny_root(("x", b"1"))
     own.stop()
     monkeypatch.setenv("LODGE_CRASH_AT", step)
     own.start()
@@ -576,7 +584,7 @@ def test_a_kill_while_a_template_is_created(own, monkeypatch, step, there):
 
 @pytest.mark.parametrize("step", ["template:removing", "template:dropped"])
 def test_a_kill_while_a_template_is_removed(own, monkeypatch, step):
-    upload(own.client(), "half", tar(("x", b"1")))
+    upload(own.client(), "half", tiny_root(("x", b"1")))
     own.stop()
     monkeypatch.setenv("LODGE_CRASH_AT", step)
     own.start()
@@ -587,7 +595,7 @@ def test_a_kill_while_a_template_is_removed(own, monkeypatch, step):
     monkeypatch.delenv("LODGE_CRASH_AT")
     own.start()
     assert names(own.client()) == ["host", "empty"] and not files_of(own, "half")
-    upload(own.client(), "half", tar(("x", b"1")))
+    upload(own.client(), "half", tiny_root(("x", b"1")))
 
 
 def test_a_kill_while_a_snapshot_is_promoted(own, monkeypatch):

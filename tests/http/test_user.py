@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from client import BUILD, LODGED, Lodged, is_alive, wait_for
-from roots import tar
+from roots import tiny_root
 
 DEFAULT_ID = 60777
 
@@ -65,7 +65,7 @@ def add_local(home, name, source):
 
 
 def test_the_service_owns_a_template_that_root_adds_beside_it(tmp_path):
-    (tmp_path / "a.tar").write_bytes(tar(("x", b"1")))
+    (tmp_path / "a.tar").write_bytes(tiny_root(("x", b"1")))
     d = Lodged()
     try:
         templates, outside = os.path.join(d.home, "templates"), tmp_path / "outside"
@@ -82,7 +82,7 @@ def test_the_service_owns_a_template_that_root_adds_beside_it(tmp_path):
             assert (st.st_uid, st.st_gid) == (DEFAULT_ID, DEFAULT_ID), path
         client = d.client()
         assert "mine" in [t["name"] for t in client.get("/v1/templates").json["templates"]]
-        answer = client.call("POST", "/v1/templates/other", tar(("y", b"1")), headers={"Content-Type": "application/octet-stream"})
+        answer = client.call("POST", "/v1/templates/other", tiny_root(("y", b"1")), headers={"Content-Type": "application/octet-stream"})
         assert answer.status == 201, answer
         os.chown(templates, 0, 0)  # as an older version left it
         refused = add_local(d.home, "third", str(tmp_path / "a.tar"))

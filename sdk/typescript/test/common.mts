@@ -60,11 +60,11 @@ export async function until(condition: () => Promise<boolean> | boolean, seconds
 export const SMALL = { memory_bytes: 64 << 20, disk_bytes: 64 << 20, pids: 16 };
 
 /** One file of a tar, or its end. */
-export function tar(name?: string | Uint8Array, data: Uint8Array = new Uint8Array()): Buffer {
+export function tar(name?: string | Uint8Array, data: Uint8Array = new Uint8Array(), mode = "644"): Buffer {
   if (name === undefined) return Buffer.alloc(1024);
   const head = Buffer.alloc(512);
   Buffer.from(name as string).copy(head, 0);
-  head.write("0000644\0" + "0001750\0" + "0001750\0", 100);
+  head.write(`0000${mode}\0` + "0001750\0" + "0001750\0", 100);
   head.write(data.length.toString(8).padStart(11, "0") + "\0" + "00000000000\0" + "        " + "0", 124);
   head.write("ustar\0" + "00", 257);
   head.write(

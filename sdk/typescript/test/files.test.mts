@@ -287,7 +287,7 @@ test("snapshots, forks, rollback, out and in", async () => {
 
 test("templates: from an archive, and what one looks like inside", async () => {
   const name = fresh("root").toLowerCase();
-  const made = await client.templates.upload(name, Buffer.concat([tar("etc/name", Buffer.from("x")), tar()]));
+  const made = await client.templates.upload(name, Buffer.concat([tar("bin/sh", Buffer.from("x"), "755"), tar()]));
   assert.equal(made.template.name, name);
   await client.templates.delete(name);
   await fails("NOT_FOUND", client.templates.get(name));

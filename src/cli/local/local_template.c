@@ -204,7 +204,8 @@ static int fill(struct build *b, struct source *s, struct template *t, struct er
 	if (u->progress)
 		fprintf(stderr, "\r%40s\r", "");
 	t->made.bytes = u->bytes;
-	if (r < 0 || template_fill_user(b->into, t, err) < 0)
+	if (r < 0 || template_fill_check(b->into, s->is_image, err) < 0 ||
+	    template_fill_user(b->into, t, err) < 0)
 		return -1;
 	return template_fill_sync(b->into, err);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/template/template_fill.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/auto.h"
 #include "sandbox/files_client.h"
 #include "wire/agent_proto.h"
@@ -61,6 +64,62 @@ int template_fill_sync(struct sandbox *sb, struct err *err)
 	if (files_open(sb, NULL, "/", AGENT_READ, 0, &fd, err) < 0)
 		return -1;
 	return syncfs(fd) < 0 ? err_sys(err, errno, "sync the template") : 0;
+}
+
+/* Whether its root directory has more than what the sandbox that was filled has anyway. */
+static int has_files(struct sandbox *sb, bool *ret, struct err *err)
+{
+	static const char *const others[] = { ".", "..", "dev", "proc", "sys" };
+	const struct dirent *e;
+	DIR *dir;
+	int fd;
+
+	if (files_open(sb, NULL, "/", AGENT_READ, 0, &fd, err) < 0)
+		return -1;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return err_sys(err, errno, "read the root directory of the template");
+	}
+	*ret = false;
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is of this thread */
+	while (!*ret && (e = readdir(dir))) {
+		*ret = true;
+		for (size_t i = 0; i < ARRAY_LEN(others); i++)
+			*ret = *ret && strcmp(e->d_name, others[i]) != 0;
+	}
+	closedir(dir);
+	return 0;
+}
+
+static bool is_program(struct sandbox *sb, const char *path)
+{
+	struct files_stat st = { 0 };
+	struct err ignored;
+	bool found = files_stat(sb, NULL, path, true, &st, &ignored) == 0 && S_ISREG(st.st.mode) &&
+		     (st.st.mode & 0111);
+
+	free(st.target);
+	return found;
+}
+
+int template_fill_check(struct sandbox *sb, bool is_image, struct err *err)
+{
+	bool found;
+
+	if (is_program(sb, "/bin/sh") || is_program(sb, "/bin/bash"))
+		return 0;
+	if (has_files(sb, &found, err) < 0)
+		return -1;
+	if (!found)
+		return err_set(err, ERR_INVALID,
+			       "the %s has no files: a template needs a root file system",
+			       is_image ? "image" : "archive or directory");
+	return is_image
+		       ? 0
+		       : err_set(err, ERR_INVALID,
+				 "no shell: neither /bin/sh nor /bin/bash is a program; the top of "
+				 "the archive or directory must be the root of a file system");
 }
 
 /* "uid:gid" of a line "name:x:uid:gid:..." */

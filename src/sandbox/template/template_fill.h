@@ -18,6 +18,9 @@ unsigned template_fill_flags(unsigned features);
 /* Waits until the files of the sandbox are on disk, those of the layers below it too: call it
  * before they become a template. */
 int template_fill_sync(struct sandbox *sb, struct err *err);
+/* Refuses files that no command can run in: none at all, or a root file system without a shell.
+ * Images may have none, as those of a single static program. */
+int template_fill_check(struct sandbox *sb, bool is_image, struct err *err);
 /* Replaces a user name by "uid:gid" from the template's /etc/passwd, because a rootless sandbox has
  * a single user whose id must be known before the sandbox is created. */
 int template_fill_user(struct sandbox *sb, struct template *t, struct err *err);
