@@ -12,7 +12,9 @@ extern "C" {
 struct lodge_snapshot {
 	const char *id, *name;
 	const char *session; /* "" after lodge_snapshot_import() */
-	int64_t generation, bytes, created_at;
+	int64_t generation;
+	int64_t bytes; /* 0 until the files are counted, a moment after it is taken */
+	int64_t created_at;
 };
 
 struct lodge_snapshots {

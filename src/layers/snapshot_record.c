@@ -10,14 +10,19 @@ static int not_found(const char *id, struct err *err)
 	return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id);
 }
 
-/* How large it is may have been found out since. */
+/* The files are counted while they are synced, which goes on after the snapshot exists. */
+int64_t snapshot_size(const struct store_layer *l)
+{
+	return l->bytes || l->durable ? l->bytes : SNAPSHOT_SIZE_UNKNOWN;
+}
+
 static void set_size(struct store *st, struct store_snapshot *s)
 {
 	struct store_layer l;
 	struct err ignored;
 
 	if (store_layer_get(st, s->layer, &l, &ignored) == 0)
-		s->bytes = l.bytes;
+		s->bytes = snapshot_size(&l);
 }
 
 int snapshot_get(struct engine *e, const struct caller *caller, const char *id,

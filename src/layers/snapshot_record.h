@@ -5,6 +5,10 @@
 
 #include "engine/engine.h"
 
+/* `bytes` of a snapshot whose files are not counted yet. */
+enum { SNAPSHOT_SIZE_UNKNOWN = -1 };
+int64_t snapshot_size(const struct store_layer *l);
+
 int snapshot_get(struct engine *e, const struct caller *caller, const char *id,
 		 struct store_snapshot *ret, struct err *err);
 int snapshot_search(struct engine *e, const struct store_snapshot_filter *f, struct store_page page,

@@ -272,7 +272,7 @@ int lib_put_snapshot(const struct store_snapshot *rec, struct lodge_snapshot **r
 					  .name = b->rec.name,
 					  .session = b->rec.session,
 					  .generation = rec->generation,
-					  .bytes = rec->bytes,
+					  .bytes = rec->bytes < 0 ? 0 : rec->bytes,
 					  .created_at = rec->created_at };
 	*ret = &b->pub;
 	return 0;

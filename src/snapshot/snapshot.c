@@ -131,6 +131,7 @@ static int add_snapshot(struct session *n, const char *layer, const struct snaps
 		return -1;
 	}
 	*ret = s;
+	ret->bytes = snapshot_size(&l);
 	return 0;
 }
 

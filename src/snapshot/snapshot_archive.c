@@ -197,9 +197,7 @@ static int add_snapshot(struct engine *e, const struct caller *caller,
 	memcpy(snap.layer, s.layer, sizeof(snap.layer));
 	snprintf(snap.name, sizeof(snap.name), "%s", name ? name : "");
 	r = STORE_CALL(e, store_snapshot_add, &snap, err);
-	if (r == 0)
-		*ret = snap;
-	return r;
+	return r < 0 ? -1 : snapshot_get(e, caller, snap.id, ret, err);
 }
 
 int snapshot_import(struct engine *e, const struct caller *caller, const char *template,

@@ -41,6 +41,7 @@ def test_snapshots(lodged, client, one):
     assert answer["snapshot"]["session"] == one
     listed = lines(lodged.lodge("snapshots", "one"))
     assert listed[0].split() == ["SNAPSHOT", "NAME", "AGE", "SIZE"] and len(listed) == 4
+    assert all(line.split()[-1] == "counting" or line.split()[-1][0].isdigit() for line in listed[1:]), listed
     assert [s["name"] for s in json.loads(lodged.lodge("snapshots", "one", "--json")[1])["snapshots"]] == [
         "first", "second", None]
     assert len(lines(lodged.lodge("snapshots", "-q", "one"))) == 3

@@ -2,7 +2,7 @@
 """Snapshots, forks, rollback, and snapshots as archives, over /v1."""
 import pytest
 
-from client import quote
+from client import quote, wait_for
 
 ZSTD = {"Content-Type": "application/zstd"}
 # names, bytes, types, modes, times, links, attributes; holes are restored as zeros
@@ -58,10 +58,24 @@ def bash(client, sid, text):
 # ---- taking -------------------------------------------------------------------------------------
 
 
+def test_a_size_is_null_until_the_files_are_counted(client, sid, at):
+    client.run(sid, "head -c 200000 /dev/urandom > large; sync")
+
+    def listed(snap):
+        both = [client.get("/v1/snapshots/" + snap["id"]).json["snapshot"]["size_bytes"],
+                *(s["size_bytes"] for s in client.get(at + "/snapshots").json["snapshots"] if s["id"] == snap["id"])]
+        return all(size is not None for size in both) and both
+    for stop in (False, True):
+        snap = snapshot(client, at, live=not stop)
+        assert snap["size_bytes"] is None or snap["size_bytes"] > 0, snap
+        first, second = wait_for(lambda s=snap: listed(s))
+        assert first == second and (stop or first > 100000), (first, second)
+
+
 def test_create_read_and_remove(client, sid, at):
     a = snapshot(client, at, name="first")
     assert (a["name"], a["session"], a["generation"]) == ("first", sid, 1)
-    assert a["id"].startswith("snp_") and a["created_at"] > 0 and a["size_bytes"] >= 0
+    assert a["id"].startswith("snp_") and a["created_at"] > 0 and a["size_bytes"] != 0
     b = snapshot(client, at)
     assert b["name"] is None and b["generation"] == 2
     s = client.session(sid)

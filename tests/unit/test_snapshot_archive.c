@@ -134,6 +134,13 @@ static void first_difference(const char *a, const char *b)
 	}
 }
 
+static void a_size_is_unknown_until_the_files_are_counted(void)
+{
+	CHECK(snapshot_size(&(struct store_layer){ 0 }) == SNAPSHOT_SIZE_UNKNOWN);
+	CHECK(snapshot_size(&(struct store_layer){ .bytes = 5 }) == 5);
+	CHECK(snapshot_size(&(struct store_layer){ .durable = true }) == 0); /* no files */
+}
+
 static void export_and_import_preserve_the_files(void)
 {
 	auto_free char *before = NULL, *after = NULL, *built = NULL;
@@ -283,6 +290,7 @@ int main(void)
 	find_keeper();
 	for (int dir = 0; dir < 2; dir++) {
 		new_home(dir);
+		RUN(a_size_is_unknown_until_the_files_are_counted);
 		RUN(export_and_import_preserve_the_files);
 		RUN(a_stack_is_one_archive);
 		RUN(archives_of_other_programs);

@@ -1092,8 +1092,9 @@ class Snapshot(TypedDict):
     session_exists: bool
     """false: the session was deleted, or the snapshot was imported."""
     generation: int
-    size_bytes: int
-    """Size of the differences from its parent. 0 until it is known."""
+    size_bytes: Union[int, None]
+    """Size of the differences from its parent. Null for a moment after it is taken: its files are counted while
+    they are written to disk."""
     created_at: Time
 
 

@@ -1217,8 +1217,11 @@ export interface Snapshot {
   /** false: the session was deleted, or the snapshot was imported. */
   session_exists: boolean;
   generation: number;
-  /** Size of the differences from its parent. 0 until it is known. */
-  size_bytes: number;
+  /**
+   * Size of the differences from its parent. Null for a moment after it is taken: its files are counted while
+   * they are written to disk.
+   */
+  size_bytes: number | null;
   created_at: Time;
 }
 

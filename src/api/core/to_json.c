@@ -192,7 +192,7 @@ void api_put_snapshot(struct json_out *j, const char *key, const struct store_sn
 	json_out_text(j, "session_key", of ? api_binding(of, "key") : "");
 	json_out_bool(j, "session_exists", of != NULL);
 	json_out_i64(j, "generation", s->generation);
-	json_out_i64(j, "size_bytes", s->bytes);
+	json_out_i64_if(j, "size_bytes", s->bytes >= 0, s->bytes);
 	json_out_i64(j, "created_at", s->created_at);
 	json_out_end(j);
 }

@@ -139,7 +139,7 @@ static enum tint owner_tint(const json_t *s)
 
 static const char *size(const json_t *s, const char *path, char buf[FIELD_TEXT])
 {
-	return member_number(s, path) ? field_bytes(s, path, buf) : "";
+	return json_is_null(json_object_get(s, path)) ? "counting" : field_bytes(s, path, buf);
 }
 
 static const struct field own_fields[] = {
