@@ -27,25 +27,38 @@ static void check_range(const char *text, uint64_t size)
 	must(r.impossible == (r.part && r.len == 0));
 }
 
-/* fits[j]: the rest of the pattern matches the text from j on. */
+static bool fits[TEXT_MAX + 2][TEXT_MAX + 2]; /* the pattern from i on matches the text from j on */
+
+/* "**" at i: `after` is what follows it. */
+static bool fits_deep(const char *text, size_t j, size_t after, bool directory)
+{
+	bool yes = fits[after][j];
+
+	for (; text[j] && !yes; j++)
+		yes = (!directory || text[j] == '/') && fits[after][j + 1];
+	return yes;
+}
+
+static bool fits_at(const char *glob, size_t i, const char *text, size_t j)
+{
+	size_t after = i + strspn(glob + i, "*");
+	bool directory = (i == 0 || glob[i - 1] == '/') && glob[after] == '/';
+	bool same = glob[i] == '?' ? text[j] && text[j] != '/' : text[j] == glob[i];
+
+	if (after - i > 1)
+		return fits_deep(text, j, after + directory, directory);
+	if (after == i)
+		return same && fits[i + 1][j + 1];
+	return fits[i + 1][j] || (text[j] && text[j] != '/' && fits[i][j + 1]);
+}
+
 static bool slow_glob(const char *glob, const char *text)
 {
-	bool fits[2][TEXT_MAX + 1] = { 0 };
-	size_t len = strlen(text);
-	int now = 0;
-
-	fits[now][len] = true;
-	for (size_t i = strlen(glob); i-- > 0;) {
-		now = !now;
-		for (size_t j = len + 1; j-- > 0;) {
-			if (glob[i] == '*')
-				fits[now][j] = fits[!now][j] || (j < len && fits[now][j + 1]);
-			else
-				fits[now][j] = j < len && (glob[i] == '?' || glob[i] == text[j]) &&
-					       fits[!now][j + 1];
-		}
-	}
-	return fits[now][0];
+	memset(fits, 0, sizeof(fits));
+	for (size_t i = strlen(glob) + 1; i-- > 0;)
+		for (size_t j = strlen(text) + 1; j-- > 0;)
+			fits[i][j] = glob[i] ? fits_at(glob, i, text, j) : !text[j];
+	return fits[0][0];
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -178,6 +178,15 @@ def test_lists(client, at, files):
         "t/a.txt", "t/b", "t/b/c", "t/b/c/d", "t/b/e.txt", "t/link"]
     assert names(client, files + "?list&depth=9&glob=*.txt") == ["t/a.txt", "t/b/e.txt"]
     assert names(client, files + "?list&depth=9&glob=b/*.t?t") == ["t/b/e.txt"]
+    # a pattern with directories needs no depth, and a single star stays within one
+    for glob, found in (("**", ["a.txt", "b", "b/c", "b/c/d", "b/e.txt", "link"]), ("**/*.txt", ["a.txt", "b/e.txt"]),
+                        ("b/**", ["b/c", "b/c/d", "b/e.txt"]), ("**/d", ["b/c/d"]), ("b/**/d", ["b/c/d"]),
+                        ("b/*", ["b/c", "b/e.txt"]), ("*/*/d", ["b/c/d"]), ("*.txt", ["a.txt"]), ("b*", ["b"]),
+                        ("b/*d", []), ("**/nothing", [])):
+        assert names(client, f"{files}?list&glob={glob}") == ["t/" + name for name in found], glob
+    assert names(client, files + "?list&depth=1&glob=**/*.txt") == ["t/a.txt"]
+    answer = client.get(files + "?list&glob=/b/*")
+    assert answer.status == 400 and answer.message.startswith("glob: must not begin with a slash"), answer
     entries = {e["name"]: e for e in client.get(files + "?list").json["entries"]}
     assert {n: e["type"] for n, e in entries.items()} == {
         "a.txt": "file", "b": "directory", "link": "symlink"}

@@ -151,6 +151,7 @@ def test_files(session, do):
     assert do(f.rename("d/a b", "x/c"))["path"] == "x/c"
     assert [e["path"] for e in do(f.list(depth=5))] == ["d", "x", "x/c", "x/y"]
     assert [e["name"] for e in do(f.list("x", glob="c*"))] == ["c"]
+    assert [e["path"] for e in do(f.list(glob="x/**/c"))] == ["x/c"]
     with pytest.raises(lodge.NotFoundError):
         do(f.read("d/a b"))
     with pytest.raises(lodge.PreconditionError):

@@ -131,10 +131,11 @@ class FilesApi(Part):
         """Return the entry of a path: type, size, mode, owner; follow=True: of what a symbolic link leads to."""
         return self._do(Call(Request("POST", self._at(path, stat=1, follow=follow or None)), c.one_entry))
 
-    def list(self, path: Name = "", *, depth: int = 1, glob: Optional[str] = None) -> Iterator["records.Entry"]:
-        """Iterate over the entries of a directory down to a depth, sorted by path.
+    def list(self, path: Name = "", *, depth: Optional[int] = None, glob: Optional[str] = None) -> Iterator["records.Entry"]:
+        """Iterate over the entries of a directory, sorted by path.
 
-        glob: only entries whose name, or path if the pattern has a slash, matches."""
+        glob: only entries whose name matches, or whose path if the pattern has a slash or `**`, which is any number of
+        directories: "**/*.py". depth: levels of directories, 64 at most; by default 1, or as many as the pattern names."""
         def make(after: Any) -> Call[Any]:
             return c.get(self._at(path, list=1, depth=depth, glob=glob, after=after), c.entries)
         return self._pages(make, "entries")

@@ -365,10 +365,11 @@ class Files:
         """Tell whether there is something at a path; a symbolic link counts, wherever it leads."""
     def stat(self, path: Name, follow: bool=False) -> records.Entry:
         """Return the entry of a path: type, size, mode, owner; follow=True: of what a symbolic link leads to."""
-    def list(self, path: Name='', *, depth: int=1, glob: Optional[str]=None) -> Iterator[records.Entry]:
-        """Iterate over the entries of a directory down to a depth, sorted by path.
+    def list(self, path: Name='', *, depth: Optional[int]=None, glob: Optional[str]=None) -> Iterator[records.Entry]:
+        """Iterate over the entries of a directory, sorted by path.
 
-        glob: only entries whose name, or path if the pattern has a slash, matches.
+        glob: only entries whose name matches, or whose path if the pattern has a slash or `**`, which is any number of
+        directories: "**/*.py". depth: levels of directories, 64 at most; by default 1, or as many as the pattern names.
         """
     def mkdir(self, path: Name, *, parents: bool=False, mode: Optional[int]=None) -> records.Entry:
         """Make a directory; parents=True also makes those above it."""

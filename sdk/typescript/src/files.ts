@@ -47,9 +47,12 @@ export interface WriteOptions extends Resume {
 
 /** Options of {@link Files.list}. */
 export interface ListOptions extends Resume {
-  /** How many levels of directories to list, 64 at most. */
+  /** How many levels of directories to list, 64 at most. Default: 1, or as many as the pattern names. */
   depth?: number;
-  /** Lists only entries that match: `*` and `?`, compared with the name, or with the path if it has a slash. */
+  /**
+   * Lists only entries that match: `*` and `?`, compared with the name, or with the path if it has a slash or `**`, which is
+   * any number of directories.
+   */
   glob?: string;
 }
 

@@ -53,9 +53,12 @@ export interface WriteFileOptions extends RequestOptions {
 
 /** Options of {@link Files.list}. */
 export interface ListFilesOptions extends RequestOptions {
-  /** How many levels of directories to list, 1 by default and 64 at most. */
+  /** How many levels of directories to list, 64 at most. Default: 1, or as many as the pattern names. */
   depth?: number | undefined;
-  /** Lists only names that match it, with `*` and `?`. */
+  /**
+   * Lists only names that match it, with `*` and `?`; with a slash or `**`, which is any number of directories, only paths
+   * below the directory that match, such as `src/**`.
+   */
   glob?: string | undefined;
 }
 

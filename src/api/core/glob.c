@@ -64,25 +64,74 @@ bool etag_match(const char *list, const char *etag, bool weak)
 	return false;
 }
 
+/* Where to go on after a mismatch: the pattern after a star, and the text it did not match yet. */
+struct retry {
+	const char *glob, *text;
+};
+
+/* "**" takes one more byte, and as a whole part of a path all up to the next slash. */
+static bool widen(struct retry *deep, bool directory)
+{
+	const char *last = deep->text;
+
+	if (deep->glob && directory)
+		last = strchr(last, '/');
+	if (!last)
+		return false;
+	deep->text = last + 1;
+	return true;
+}
+
+/* The end of "**", or of "**" with its slash if that is a whole part of the path. */
+static const char *skip_deep(const char *begin, const char *glob, bool *ret_directory)
+{
+	bool first = glob == begin || glob[-1] == '/';
+
+	glob += strspn(glob, "*");
+	*ret_directory = first && *glob == '/';
+	return glob + *ret_directory;
+}
+
+static bool is_deep(const char *glob)
+{
+	return glob[0] == '*' && glob[1] == '*';
+}
+
+static bool matches_nothing(const char *begin, const char *glob)
+{
+	bool ignored;
+
+	while (*glob == '*')
+		glob = is_deep(glob) ? skip_deep(begin, glob, &ignored) : glob + 1;
+	return !*glob;
+}
+
 bool glob_match(const char *glob, const char *text)
 {
-	const char *star = NULL, *from = NULL;
+	const char *begin = glob;
+	struct retry star = { 0 }, deep = { 0 };
+	bool directory = false;
 
 	while (*text) {
-		if (*glob == '*') {
-			star = glob++;
-			from = text;
-		} else if (*glob == '?' || *glob == *text) {
+		if (is_deep(glob)) {
+			glob = skip_deep(begin, glob, &directory);
+			deep = (struct retry){ glob, text };
+			star = (struct retry){ 0 };
+		} else if (*glob == '*') {
+			star = (struct retry){ ++glob, text };
+		} else if (*glob == *text || (*glob == '?' && *text != '/')) {
 			glob++;
 			text++;
-		} else if (star) {
-			glob = star + 1;
-			text = ++from;
+		} else if (star.glob && *star.text != '/') {
+			glob = star.glob;
+			text = ++star.text;
+		} else if (widen(&deep, directory)) {
+			glob = deep.glob;
+			text = deep.text;
+			star = (struct retry){ 0 };
 		} else {
 			return false;
 		}
 	}
-	while (*glob == '*')
-		glob++;
-	return !*glob;
+	return matches_nothing(begin, glob);
 }

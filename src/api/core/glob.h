@@ -19,7 +19,9 @@ struct range_match range_match(const char *text, uint64_t size);
  * W/ prefixes. */
 bool etag_match(const char *list, const char *etag, bool weak);
 
-/* '*' matches any bytes, '?' one. The time is limited by the product of the lengths. */
+/* '*' matches any bytes but slashes, '?' one of them; "**" any bytes, and as a part of a path with
+ * the slash behind it nothing or whole directories. The time is limited by the length of the
+ * pattern and the square of that of the text. */
 bool glob_match(const char *glob, const char *text);
 
 #endif

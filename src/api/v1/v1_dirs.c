@@ -28,7 +28,7 @@ struct listing {
 	const char *given, *glob; /* glob NULL: all entries */
 	struct http_request *rq;
 	int64_t skip, max, count, told, seen;
-	bool more;
+	bool more, whole_path; /* what the pattern is compared with */
 };
 
 /* Joins `path` to `dir`; "": dir itself. Owned by the caller; NULL: out of memory. */
@@ -48,7 +48,7 @@ static char *join(const char *dir, const char *path)
 static int add_entry(void *arg, const char *path, const struct agent_stat *st, const char *target)
 {
 	struct listing *l = arg;
-	const char *name = strchr(l->glob ? l->glob : "", '/') ? path : v1_base_name(path);
+	const char *name = l->whole_path ? path : v1_base_name(path);
 	auto_free char *whole = NULL;
 
 	if (++l->seen % GONE_EVERY == 0 && http_is_gone(l->rq))
@@ -69,6 +69,26 @@ static int add_entry(void *arg, const char *path, const struct agent_stat *st, c
 	return l->j.failed;
 }
 
+/* A pattern that names directories is compared with paths, and goes as deep as they are. */
+static int parse_glob(struct listing *l, int64_t *ret_depth, struct err *err)
+{
+	const char *glob = l->glob ? l->glob : "";
+	bool deep = strstr(glob, "**") != NULL;
+	int64_t depth = 1;
+
+	if (strlen(glob) > GLOB_MAX)
+		return err_set(err, ERR_INVALID, "glob: more than %d bytes", GLOB_MAX);
+	if (*glob == '/')
+		return err_set(err, ERR_INVALID,
+			       "glob: must not begin with a slash; it is compared with paths below "
+			       "the listed directory");
+	for (const char *p = glob; *p; p++)
+		depth += *p == '/';
+	l->whole_path = deep || depth > 1;
+	*ret_depth = deep || depth > DEPTH_MAX ? DEPTH_MAX : depth;
+	return 0;
+}
+
 /* The cursor is a number of entries: each page lists and sorts the directory again. */
 int v1_list(struct api_call *c, const struct v1_open_path *a, struct err *err)
 {
@@ -76,14 +96,13 @@ int v1_list(struct api_call *c, const struct v1_open_path *a, struct err *err)
 			     .glob = http_query(c->rq, "glob"),
 			     .rq = c->rq,
 			     .max = LIST_DEFAULT };
-	int64_t depth = 1;
+	int64_t depth;
 
-	if (api_query_int(c, "depth", 1, DEPTH_MAX, &depth, err) < 0 ||
+	if (parse_glob(&l, &depth, err) < 0 ||
+	    api_query_int(c, "depth", 1, DEPTH_MAX, &depth, err) < 0 ||
 	    api_query_int(c, "limit", 1, LIST_MAX, &l.max, err) < 0 ||
 	    api_query_int(c, "after", 0, INT64_MAX / 2, &l.skip, err) < 0)
 		return -1;
-	if (l.glob && strlen(l.glob) > GLOB_MAX)
-		return err_set(err, ERR_INVALID, "glob: more than %d bytes", GLOB_MAX);
 	api_list(&l.j, "entries");
 	if (files_list(a->sb, a->user, a->path, (uint32_t)depth, add_entry, &l, err) < 0) {
 		json_out_fini(&l.j);
