@@ -35,7 +35,8 @@ function optionsOf(signature) {
 function memberOf(symbol, location) {
   const declaration = symbol.valueDeclaration ?? symbol.declarations[0];
   const type = checker.getTypeOfSymbolAtLocation(symbol, location ?? declaration);
-  const signatures = ts.isMethodDeclaration(declaration) || ts.isMethodSignature(declaration) ? type.getCallSignatures() : [];
+  const isMethod = ts.isMethodDeclaration(declaration) || ts.isMethodSignature(declaration) || ts.isGetAccessor(declaration);
+  const signatures = isMethod ? type.getCallSignatures() : []; // of what a getter returns, if that is a function
   const docs = signatures.length
     ? signatures.map((signature) => firstSentence(signature.getDocumentationComment(checker)))
     : [firstSentence(symbol.getDocumentationComment(checker))];

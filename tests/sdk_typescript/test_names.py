@@ -90,3 +90,12 @@ def test_errors_have_the_names_of_the_specification(names):
     for name in SPEC["errors"]:
         base = "NotFoundError" if name == "GoneError" else "LodgeError"
         assert name == "LodgeError" or classes[name]["bases"] == [base], name
+
+
+@pytest.mark.parametrize("where", ["Sandbox.commands", "Sandbox.pty"])
+def test_words_behind_a_method_are_deprecated_in_the_types(where):
+    with open(os.path.join(SOURCE, "sdk/typescript/src/words.ts"), encoding="utf-8") as f:
+        text = f.read()
+    for word in SPEC["words"][where]:
+        name = re.sub("_(.)", lambda m: m.group(1).upper(), word)
+        assert re.search(rf'/\*\* @deprecated Use `.*\. \*/\n  readonly {name}: Hints<"{where}">\["{name}"\];', text), name

@@ -6,7 +6,7 @@ import { Patience, checkMs } from "./http.js";
 import { REQUEST, callOf, checkOptions, given, kindOf, type RequestOptions } from "./options.js";
 import type { SessionClient } from "./session.js";
 import type { Exec, ExecRequest, ExecResult, ExecState } from "./types.js";
-import { addWords, type Hints } from "./words.js";
+import { addWords, type CommandsWords, type Hints } from "./words.js";
 
 /** Options of {@link Sandbox.run}. */
 export interface RunOptions extends RequestOptions {
@@ -548,6 +548,12 @@ export class Command {
     if (signal === undefined) await this.#execution.kill(callOf(options));
     else await this.#execution.signal(signal, callOf(options));
   }
+}
+
+/** The call of {@link Sandbox.commands}. */
+export interface ListCommands extends CommandsWords {
+  /** Lists the commands of the last 7 days, the oldest first; with `running` only those that run. */
+  (options?: RequestOptions & { running?: boolean | undefined }): Promise<Command[]>;
 }
 
 // words of other services, which the compiler then explains

@@ -7,6 +7,7 @@ export {
   Result,
   type BackgroundRunOptions,
   type BytesRunOptions,
+  type ListCommands,
   type LogsOptions,
   type RunOptions,
   type TextRunOptions,
@@ -22,7 +23,7 @@ export {
   type RemoveOptions,
   type WriteFileOptions,
 } from "./sandbox_files.js";
-export { Pty, type PtyOptions } from "./pty.js";
+export { Pty, type OpenPty, type PtyOptions } from "./pty.js";
 export { Snapshot, type ForkManyOptions, type ForkOptions } from "./snapshot.js";
 export type { SandboxStats } from "./stats.js";
 export type { MapOptions } from "./map.js";

@@ -5,6 +5,7 @@ import { Patience, checkMs, listen } from "./http.js";
 import { checkOptions, type RequestOptions } from "./options.js";
 import type { SessionClient } from "./session.js";
 import type { Tty } from "./tty.js";
+import type { PtyWords } from "./words.js";
 
 /** How much of what nobody has read is kept, in characters. */
 const UNREAD_MAX = 8 << 20;
@@ -19,6 +20,12 @@ export interface PtyOptions extends RequestOptions {
   cwd?: string | undefined;
   /** The user inside the sandbox. */
   user?: string | undefined;
+}
+
+/** The call of {@link Sandbox.pty}. */
+export interface OpenPty extends PtyWords {
+  /** Opens a terminal with a command, or with a login shell. */
+  (command?: string, options?: PtyOptions): Promise<Pty>;
 }
 
 /**

@@ -8,6 +8,7 @@ import {
   runCommand,
   type BackgroundRunOptions,
   type BytesRunOptions,
+  type ListCommands,
   type Result,
   type RunOptions,
   type TextRunOptions,
@@ -34,7 +35,7 @@ import {
   type RequestOptions,
   type SandboxLimits,
 } from "./options.js";
-import { Pty, type PtyOptions } from "./pty.js";
+import { Pty, type OpenPty, type PtyOptions } from "./pty.js";
 import { Files } from "./sandbox_files.js";
 import type { EnteredSession, SessionClient } from "./session.js";
 import { Snapshot, forkOf, type ForkManyOptions, type ForkOptions } from "./snapshot.js";
@@ -138,8 +139,6 @@ export class Sandbox {
   static {
     addWords(Sandbox, "Sandbox class", "Sandbox");
     addWords(Sandbox.prototype, "Sandbox", "Sandbox");
-    addWords(Sandbox.prototype.commands, "Sandbox.commands", "Sandbox.commands()");
-    addWords(Sandbox.prototype.pty, "Sandbox.pty", "Sandbox.pty()");
   }
 
   /** @internal */
@@ -291,7 +290,12 @@ export class Sandbox {
   }
 
   /** Lists the commands of the last 7 days, the oldest first; with `running` only those that run. */
-  async commands(options: RequestOptions & { running?: boolean | undefined } = {}): Promise<Command[]> {
+  get commands(): ListCommands {
+    const list = (...given: Parameters<ListCommands>) => this.#commands(...given);
+    return addWords(list, "Sandbox.commands", "Sandbox.commands()") as unknown as ListCommands;
+  }
+
+  async #commands(options: RequestOptions & { running?: boolean | undefined } = {}): Promise<Command[]> {
     checkOptions("commands", options, ["running"], REQUEST);
     const found: Command[] = [];
     for await (const exec of this.#session.execs(callOf(options)))
@@ -300,7 +304,12 @@ export class Sandbox {
   }
 
   /** Opens a terminal with a command, or with a login shell. */
-  async pty(command?: string, options: PtyOptions = {}): Promise<Pty> {
+  get pty(): OpenPty {
+    const open = (...given: Parameters<OpenPty>) => this.#pty(...given);
+    return addWords(open, "Sandbox.pty", "Sandbox.pty()") as unknown as OpenPty;
+  }
+
+  async #pty(command?: string, options: PtyOptions = {}): Promise<Pty> {
     if (command !== undefined && typeof command !== "string")
       throw new TypeError(`pty: the command must be text, not ${kindOf(command)}; options are second: pty(undefined, { cols: 100 })`);
     checkOptions("pty", options, ["rows", "cols", "cwd", "user"], REQUEST);

@@ -73,6 +73,34 @@ export type Hints<Where extends keyof typeof WORDS> = {
   >;
 };
 
+/** Words of other services behind `commands`, which is a method here. */
+export interface CommandsWords extends Hints<"Sandbox.commands"> {
+  /** @deprecated Use `run()` of the sandbox itself; a command that fails is a result there, unless `check` is set. */
+  readonly run: Hints<"Sandbox.commands">["run"];
+  /** @deprecated Use `commands()`. */
+  readonly list: Hints<"Sandbox.commands">["list"];
+  /** @deprecated Use `command(id)` of the sandbox. */
+  readonly connect: Hints<"Sandbox.commands">["connect"];
+  /** @deprecated Use `command(id).kill()` of the sandbox. */
+  readonly kill: Hints<"Sandbox.commands">["kill"];
+  /** @deprecated Use `command(id).write()` of the sandbox. */
+  readonly sendStdin: Hints<"Sandbox.commands">["sendStdin"];
+}
+
+/** Words of other services behind `pty`, which is a method here. */
+export interface PtyWords extends Hints<"Sandbox.pty"> {
+  /** @deprecated Use `pty(cmd)`. */
+  readonly create: Hints<"Sandbox.pty">["create"];
+  /** @deprecated Use `command(id)` of the sandbox. */
+  readonly connect: Hints<"Sandbox.pty">["connect"];
+  /** @deprecated Use `kill()` of what `pty()` returned. */
+  readonly kill: Hints<"Sandbox.pty">["kill"];
+  /** @deprecated Use `resize()` of what `pty()` returned. */
+  readonly resize: Hints<"Sandbox.pty">["resize"];
+  /** @deprecated Use `write()` of what `pty()` returned. */
+  readonly sendStdin: Hints<"Sandbox.pty">["sendStdin"];
+}
+
 /** Options, and what else they are called, in letters only. */
 const NAMES: [options: string, words: string][] = [
   ["url", "apiurl serverurl baseurl domain"],
@@ -98,7 +126,7 @@ export const OPTIONS: ReadonlyMap<string, string[]> = new Map(
 );
 
 /** Gives an object members of these names: they work as others do, or throw an error with what to use. */
-export function addWords(owner: object, where: keyof typeof WORDS, shown: string): void {
+export function addWords<T extends object>(owner: T, where: keyof typeof WORDS, shown: string): T {
   for (const [name, use] of Object.entries<string>(WORDS[where]))
     Object.defineProperty(owner, name, {
       configurable: true,
@@ -110,4 +138,5 @@ export function addWords(owner: object, where: keyof typeof WORDS, shown: string
         Object.defineProperty(this, name, { value, configurable: true, writable: true, enumerable: true });
       },
     });
+  return owner;
 }

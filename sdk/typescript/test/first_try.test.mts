@@ -170,6 +170,18 @@ test("words of other services are in the types", async () => {
   assert.throws(() => box.command("ex_1").sendStdin("x"), /use write\(\)/);
   // @ts-expect-error: Type 'Use<"get(id), then delete()">' has no call signatures
   assert.throws(() => Sandbox.kill(box.id), /use get\(id\), then delete\(\)/);
+  // @ts-expect-error: Type 'Use<"run() of the sandbox itself: ...">' has no call signatures
+  assert.throws(() => box.commands.run("true"), /Sandbox.commands\(\) has no "run"; use run\(\) of the sandbox itself/);
+  // @ts-expect-error: Type 'Use<"pty(cmd)">' has no call signatures
+  assert.throws(() => box.pty.create({}), /Sandbox.pty\(\) has no "create"; use pty\(cmd\)/);
+  const hints: [(typeof box)["commands"]["list"]["use"], (typeof box)["pty"]["sendStdin"]["use"]] = [
+    "commands()",
+    "write() of what pty() returned",
+  ];
+  assert.throws(() => (box as { commands: { list: unknown } }).commands.list, (error: Error) => error.message.endsWith(hints[0]));
+  assert.throws(() => (box as { pty: { sendStdin: unknown } }).pty.sendStdin, (error: Error) => error.message.endsWith(hints[1]));
+  const { commands } = box; // as any function
+  assert.deepEqual(await commands({ running: true }), []);
   await box.kill();
   assert.equal(box.state, "deleted");
 });
