@@ -81,6 +81,8 @@ static int make_record(const struct session *n, const char *layer, const struct 
 {
 	const struct store_session *from = &n->rec;
 	int64_t now = engine_now(n->engine);
+	/* a copy with a name of its own outlives a temporary source */
+	int64_t delete_after = key ? n->engine->opts.delete_after_ms : from->delete_after_ms;
 	auto_fini(store_session_fini) struct store_session s = {
 		.state = SESSION_HIBERNATED,
 		.runtime = SESSION_RUNTIME_RESUMABLE,
@@ -92,7 +94,7 @@ static int make_record(const struct session *n, const char *layer, const struct 
 		.idle_timeout_ms = from->idle_timeout_ms,
 		.lifetime_ms = from->lifetime_ms,
 		.max_lifetime_ms = from->max_lifetime_ms,
-		.delete_after_ms = from->delete_after_ms,
+		.delete_after_ms = delete_after,
 		.hibernated_at = now,
 		.memory_bytes = from->memory_bytes,
 		.disk_bytes = from->disk_bytes

@@ -71,7 +71,7 @@ def test_new(lodged, client):
 def test_ls(lodged, client, alice, session):
     status, out, _ = lodged.lodge("ls")
     lines = out.decode().splitlines()
-    assert status == 0 and lines[0].split() == ["SESSION", "USER", "STATE", "AGE", "IDLE", "MEMORY", "PROJECT"]
+    assert status == 0 and lines[0].split() == ["SESSION", "USER", "STATE", "AGE", "IDLE", "MEMORY", "NEXT", "PROJECT"]
     row = next(line for line in lines if line.startswith("alice"))
     assert row.split()[1:3] == ["ada", "active"] and row.split()[-1] == "blue" and b"\033" not in out
     assert any(line.startswith(session) for line in lines)
@@ -84,6 +84,19 @@ def test_ls(lodged, client, alice, session):
     assert status == 1 and "asleep" in err and "hibernated" in err
     assert lodged.lodge("ls", "--nosuch")[0] == 2
     assert lodged.lodge("ls", "operand")[0] == 2
+
+
+def test_ls_shows_what_happens_next(lodged, client):
+    sid = client.enter(idle_timeout_ms=3600000, delete_after_ms=172800000)
+
+    def shown():
+        return next(line for line in ok(lodged.lodge("ls")).splitlines() if line.startswith(sid))
+    assert re.search(r" hibernates in \d+(m|h|s)\b", shown()), shown()
+    assert client.post(f"/v1/sessions/{sid}/hibernate").status == 200
+    assert re.search(r" deleted in \d+[dh]\b", shown()), shown()
+    client.patch("/v1/sessions/" + sid, {"delete_after_ms": 0})
+    assert " in " not in shown(), shown()
+    client.delete("/v1/sessions/" + sid)
 
 
 def test_ls_of_other_tenants(lodged, client, alice):
@@ -177,11 +190,11 @@ def test_json_is_escaped_on_a_terminal(lodged, client, tmp_path, words):
 def test_colours_and_width(lodged, client):
     sid = client.enter(key="k" * 120, user="u" * 120)
     try:
-        t = Terminal("ls", env=lodged.env(TERM="xterm"), cols=60)
+        t = Terminal("ls", env=lodged.env(TERM="xterm"), cols=72)
         assert t.end() == 0 and b"\033[32mactive" in t.seen and b"\xe2\x80\xa6" in t.seen
-        t = Terminal("ls", env=lodged.env(TERM="xterm", NO_COLOR="1"), cols=60)
+        t = Terminal("ls", env=lodged.env(TERM="xterm", NO_COLOR="1"), cols=72)
         assert t.end() == 0 and b"\033" not in t.seen
-        assert all(len(line.decode()) <= 60 for line in t.seen.split(b"\r\n"))
+        assert all(len(line.decode()) <= 72 for line in t.seen.split(b"\r\n"))
         assert b"k" * 120 in lodged.lodge("ls")[1]  # without a terminal nothing is truncated
     finally:
         client.delete("/v1/sessions/" + sid)

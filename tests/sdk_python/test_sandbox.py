@@ -470,6 +470,21 @@ def test_states_and_limits(do, box):
     assert do(box._session.get())["limits"]["memory_bytes"] == 96 << 20 and do(box.stats())["memory_bytes"] > 0
 
 
+def test_a_sandbox_without_a_name_does_not_stay_for_ever(way, do, kind):
+    """Nobody may be left to close it."""
+    for want in ({}, {"user": "u-" + uuid.uuid4().hex}):
+        b = do(kind.create(client=way.client, **want))
+        assert b._record["delete_after_ms"] == 86400000
+        do(b.hibernate())
+        assert b._record["delete_at"] == b._record["hibernated_at"] + 86400000
+        copy = do(b.fork(name="n-" + uuid.uuid4().hex))
+        assert copy._record["delete_after_ms"] is None and do(b.fork())._record["delete_after_ms"] == 86400000
+        named = do(kind.create(name="n-" + uuid.uuid4().hex, client=way.client, **want))
+        assert named._record["delete_after_ms"] is None
+        for one in (b, copy, named):
+            do(one.delete())
+
+
 def test_extend(way, do, kind):
     b = do(kind.create(lifetime=600, client=way.client))
     before = b.expires_at

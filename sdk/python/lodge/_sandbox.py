@@ -30,6 +30,7 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 Op = Generator[Any, Any, Any]
 WAIT_MS = 30000  # for capacity, if the service is full
+TEMPORARY_MS = 86400000  # after which one without a name is deleted if nobody uses or closes it
 TIMEOUT = 30.0  # of a command in the foreground, as the API has it
 ID = re.compile("(ses|sbx)_[0-9a-z]+")
 
@@ -43,7 +44,8 @@ def ref_of(name: str) -> str:
 class SandboxApi(Part, metaclass=OtherWords):
     """An isolated Linux machine that runs commands and keeps its files.
 
-    `with` deletes at its end a sandbox that create() or fork() made without a name; those with a name are kept.
+    `with` deletes at its end a sandbox that create() or fork() made without a name; those with a name are kept. One without
+    a name that is never closed is deleted once it has been hibernated for a day.
 
     >>> with lodge.Sandbox.create(memory="256M") as box:
     ...     print(box.run("echo hi").stdout, end="")
@@ -187,6 +189,7 @@ class SandboxApi(Part, metaclass=OtherWords):
     def _create(cls, at: Any, owned: bool, name: Optional[str], want: Dict[str, Any]) -> Op:
         """Without a key, a user's session, or that of a user's token, would be taken: a fresh one then needs a key."""
         key = name if name is not None or "user" not in want else new_name()
+        want = want if name is not None else {**want, "delete_after_ms": TEMPORARY_MS}
         try:
             session = yield at.enter(key, if_exists="fail", wait_ms=WAIT_MS, **want)
         except ConflictError:

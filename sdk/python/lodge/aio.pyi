@@ -477,7 +477,8 @@ class AsyncSnapshot:
 class AsyncSandbox:
     """An isolated Linux machine that runs commands and keeps its files.
 
-    `with` deletes at its end a sandbox that create() or fork() made without a name; those with a name are kept.
+    `with` deletes at its end a sandbox that create() or fork() made without a name; those with a name are kept. One without
+    a name that is never closed is deleted once it has been hibernated for a day.
     """
     id: str
     created: bool

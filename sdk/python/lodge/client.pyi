@@ -535,7 +535,8 @@ class Snapshot:
 class Sandbox:
     """An isolated Linux machine that runs commands and keeps its files.
 
-    `with` deletes at its end a sandbox that create() or fork() made without a name; those with a name are kept.
+    `with` deletes at its end a sandbox that create() or fork() made without a name; those with a name are kept. One without
+    a name that is never closed is deleted once it has been hibernated for a day.
 
     >>> with lodge.Sandbox.create(memory="256M") as box:
     ...     print(box.run("echo hi").stdout, end="")

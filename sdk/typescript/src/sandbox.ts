@@ -61,6 +61,9 @@ export interface ListOptions extends GetOptions {
   tenant?: string | undefined;
 }
 
+/** A sandbox without a name is deleted after this time if nobody uses or closes it. */
+const TEMPORARY_MS = 86_400_000;
+
 interface Origin {
   created: boolean;
   stateLost?: boolean;
@@ -104,7 +107,8 @@ function refOf(nameOrId: string): string | { key: string } {
  * A Linux machine of its own to run code in.
  *
  * `await using` deletes it at the end of the scope if {@link Sandbox.create} made it without a name, and keeps it
- * otherwise. A sandbox that is not used hibernates and keeps its files; the next call wakes it.
+ * otherwise. A sandbox that is not used hibernates and keeps its files; the next call wakes it. One without a name that is
+ * never closed is deleted once it has been hibernated for a day.
  *
  * @example
  * ```ts
@@ -161,6 +165,7 @@ export class Sandbox {
     const client = clientOf(options);
     const enter = (name: string | undefined) => {
       const request: EnterRequest = { ...requestOf(name, options), if_exists: "fail", idempotency_key: randomUUID() };
+      if (options.name === undefined) request.delete_after_ms = TEMPORARY_MS;
       return client.enterSilently(request, callOf(options));
     };
     // a user alone would lead to the session of the user

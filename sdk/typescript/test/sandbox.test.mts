@@ -78,6 +78,20 @@ test("a sandbox without a name ends with its scope, one with a name stays", asyn
   await refused(NotFoundError, Sandbox.get(fresh("nobody"), HERE));
 });
 
+test("a sandbox without a name does not stay for ever", async () => {
+  const client = new LodgeClient(HERE);
+  await using _ = client;
+  const kept = async (box: Sandbox) => (await client.session(box.id).get()).delete_after_ms;
+  for (const user of [undefined, fresh("user")]) {
+    await using box = await Sandbox.create({ ...SMALL, user });
+    assert.equal(await kept(box), 86_400_000);
+    const copy = await box.fork({ name: fresh("copy") });
+    const named = await Sandbox.create({ ...SMALL, user, name: fresh("named") });
+    assert.deepEqual([await kept(copy), await kept(named)], [null, null]);
+    await Promise.all([copy.delete(), named.delete()]);
+  }
+});
+
 test("an admin key lists sandboxes of another tenant", async () => {
   const client = new LodgeClient(HERE);
   await using _ = client;

@@ -25,6 +25,22 @@ static const char *format_memory(const json_t *s, const char *path, char buf[FIE
 							     : "";
 }
 
+/* "hibernates in 12m", "deleted in 6d" */
+static const char *format_next(const json_t *s, const char *path, char buf[FIELD_TEXT])
+{
+	const json_t *next = json_object_get(s, path);
+	int64_t at = member_number(next, "at");
+	int64_t left = at - clock_wall_ms();
+	char in[HUMAN_TEXT];
+
+	if (at < 0)
+		return "";
+	snprintf(buf, FIELD_TEXT, "%s in %s",
+		 member_is(next, "what", "destroy") ? "deleted" : "hibernates",
+		 human_span(left < 0 ? 0 : left, in));
+	return buf;
+}
+
 static const struct field ls_fields[] = {
 	{ "TENANT", TABLE_SHRINK, "tenant" }, /* only of several */
 	{ "SESSION", TABLE_SHRINK, "id", print_session_key },
@@ -33,6 +49,7 @@ static const struct field ls_fields[] = {
 	{ "AGE", TABLE_RIGHT, "created_at", field_age },
 	{ "IDLE", TABLE_RIGHT, "active_at", field_age },
 	{ "MEMORY", TABLE_RIGHT, "usage", format_memory },
+	{ "NEXT", TABLE_SHRINK, "next", format_next },
 	{ "PROJECT", TABLE_SHRINK, "project" },
 	{ NULL },
 };
