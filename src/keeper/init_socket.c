@@ -3,16 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "base/fd_message.h"
 #include "wire/agent_proto.h"
 
-enum { BACKLOG = 64 };
+enum { BACKLOG = 64, RETRY_US = 2000 };
 
 static struct sockaddr_un init_address(int dir)
 {
@@ -68,4 +70,28 @@ int init_socket_bind(struct keeper *k, const struct keeper_create *c, int fd, st
 		msg.bind.flags |= AGENT_BIND_ONE_ID;
 	r = fd_message_send(fd, &msg, sizeof(msg), NULL, 0);
 	return r < 0 ? err_sys(err, -r, "bind") : 0;
+}
+
+/* True: it answered as one that is bound. */
+static bool says_hello(struct keeper *k, const char *id, int64_t deadline_ms)
+{
+	struct agent_hdr ask = { .type = AGENT_HELLO, .req = 1 }, answer;
+	int64_t left = deadline_ms - clock_mono_ms();
+	auto_close int fd = -1;
+	struct pollfd p = { .events = POLLIN };
+	struct err ignored;
+
+	if (left <= 0 || init_socket_connect(k, id, &fd, &ignored) < 0 ||
+	    fd_message_send(fd, &ask, sizeof(ask), NULL, 0) < 0)
+		return false;
+	p.fd = fd;
+	return poll(&p, 1, (int)left) > 0 && /* the rest of the message is cut off */
+	       recv(fd, &answer, sizeof(answer), 0) == sizeof(answer) &&
+	       answer.type == AGENT_HELLOR;
+}
+
+void init_socket_await_bound(struct keeper *k, const char *id, int64_t deadline_ms)
+{
+	while (clock_mono_ms() < deadline_ms && !says_hello(k, id, deadline_ms))
+		usleep(RETRY_US);
 }

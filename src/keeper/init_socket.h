@@ -13,5 +13,7 @@ int init_socket_connect(struct keeper *k, const char *id, int *ret_fd, struct er
  * dies with the keeper. Does not wait for the reply: the socket's queue delivers this message
  * before whatever the engine sends, and a lodge-init that refuses it closes the connection. */
 int init_socket_bind(struct keeper *k, const struct keeper_create *c, int fd, struct err *err);
+/* Waits until a lodge-init has read its binding, at most until `deadline_ms` of clock_mono_ms(). */
+void init_socket_await_bound(struct keeper *k, const char *id, int64_t deadline_ms);
 
 #endif

@@ -17,7 +17,9 @@
 
 #include "base/array.h"
 #include "base/auto.h"
+#include "base/clock.h"
 #include "keeper/dispatch.h"
+#include "keeper/init_socket.h"
 #include "keeper/job_table.h"
 #include "keeper/sandbox_adopt.h"
 #include "keeper/sandbox_end.h"
@@ -97,6 +99,8 @@ enum {
 	TRASH_RETRY_MS = 2, /* the kernel needs some time to end killed processes */
 	TRASH_SLOW_MS = 50,
 	DRAIN_MS = 5000,
+	BIND_MS = 3000, /* for all new sandboxes together */
+	NEW_MS = 10000, /* an older one has read its binding */
 	SWEEP_MS = 500, /* wait this long for trees being removed; the next keeper continues */
 };
 
@@ -127,6 +131,20 @@ static void destroy_one(struct sandbox_record *sb, void *arg)
 	(void)sandbox_end_destroy(arg, sb, &err);
 }
 
+/* A sandbox whose creation was answered must not end with this process. */
+struct settling {
+	struct keeper *k;
+	int64_t now_ms;
+};
+
+static void settle_one(struct sandbox_record *sb, void *arg)
+{
+	struct settling *s = arg;
+
+	if (sb->made_ms && s->now_ms - sb->made_ms < NEW_MS && !sb->exited)
+		init_socket_await_bound(s->k, sb->id, s->now_ms + BIND_MS);
+}
+
 static bool step_removals(struct keeper *k)
 {
 	bool empty = sandbox_end_empty_trash(k);
@@ -138,7 +156,11 @@ static bool step_removals(struct keeper *k)
 /* Ends all slots, and waits a limited time for removals to finish. */
 static void drain(struct keeper *k)
 {
+	struct settling s = { k, clock_mono_ms() };
+
 	k->draining = true;
+	if (!k->oneshot)
+		sandbox_table_each(&k->table, settle_one, &s);
 	volume_guard_end();
 	job_table_cancel_all();
 	while (k->nslots > 0)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "base/test_hook.h"
 #include "keeper/init_socket.h"
 #include "keeper/layer_ops.h"
@@ -186,12 +187,14 @@ static int finish_create(struct keeper *k, int dir, const struct keeper_create *
 	if (r < 0)
 		return err_sys(err, -r, "record");
 	hook_crash("create:recorded");
+	hook_hold("create:recorded");
 	if (init_socket_connect(k, sb->id, &fd, err) < 0 ||
 	    (!bound && init_socket_bind(k, c, fd, err) < 0))
 		return -1;
 	hook_crash("create:bound");
 	if (c->keep && keep_files(dir, sb, err) < 0)
 		return -1;
+	sb->made_ms = clock_mono_ms();
 	if (!sandbox_table_add(&k->table, sb))
 		return err_sys(err, ENOMEM, "sandbox %s", sb->id);
 	*ret_fd = steal_fd(&fd);

@@ -30,6 +30,7 @@ struct sandbox_record {
 	bool paused; /* frozen by a request, not by a job */
 	bool volume_failed; /* ended because the volume with its files turned read-only */
 	/* Not in the record on disk: a later keeper is not its parent. */
+	int64_t made_ms; /* clock_mono_ms(); 0: by an earlier keeper */
 	bool exited; /* lodge-init was reaped: */
 	int status; /* as waitpid(2) returned it */
 };

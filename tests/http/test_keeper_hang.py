@@ -5,14 +5,15 @@ import contextlib
 import http.client
 import io
 import os
+import signal
 import subprocess
 import tarfile
 import tempfile
 
 import pytest
 
-from client import LODGED, Lodged, wait_for
-from machine import stopped
+from client import LODGED, Lodged, is_alive, wait_for
+from machine import children, stopped
 
 LODGE = os.path.join(os.path.dirname(LODGED), "lodge")
 HELD_SECONDS = 60  # lodge-keeper may take three seconds; a call that takes this long is held
@@ -143,3 +144,28 @@ def test_a_template_that_is_made_too_late_is_removed_at_the_next_start():
         c = lodged.client()
         assert not os.path.exists(kept) and c.get("/v1/templates/late").status == 404
         assert c.post("/v1/templates/late", **upload).status == 201
+
+
+def test_a_new_sandbox_outlives_the_keeper_that_made_it():
+    """Its creation is answered before lodge-init has read its binding, until when it would die with lodge-keeper."""
+    with tempfile.TemporaryDirectory(prefix="lodge-hold-") as base, contextlib.ExitStack() as stack:
+        hold = os.path.join(base, "hold")
+        lodged = stack.enter_context(contextlib.closing(Lodged(hold_at=f"create:recorded={hold}")))
+        c = lodged.client()
+        with open(hold, "w"):
+            pass
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(c.post, "/v1/sessions", {"key": "new"})
+            (keeper,) = wait_for(lodged.keepers)
+            (init,) = wait_for(lambda: children(keeper, "lodge-init"))
+            with stopped(init):
+                os.unlink(hold)
+                session = answer.result().json["session"]
+                lodged.stop(signal.SIGKILL)
+                assert not wait_for(lambda: not is_alive(keeper), 1), "it waits for lodge-init"
+            assert wait_for(lambda: not is_alive(keeper))
+        assert is_alive(init)
+        lodged.start()
+        now = lodged.client().session(session["id"])
+        assert (now["state"], now["incarnation"]) == ("active", session["incarnation"]), now
+        assert lodged.init_of(now) == init
