@@ -218,6 +218,31 @@ static void input_of_a_dead_engine_is_written_first(void)
 	CHECK_STR(oc.out, "131077\n");
 }
 
+/* Its first messages get replies that cannot be delivered. */
+static void all_messages_of_a_dead_engine_are_handled(void)
+{
+	static char body[4096];
+	int engine = client_connect(), log = make_log(LOG_BYTES);
+	uint64_t exec = cl.next_exec++;
+	size_t len = pack_exec(
+		body, &(struct want){ .flags = AGENT_BASH | AGENT_MERGE, .argv = ARGV("echo hi") },
+		exec);
+	uint32_t type = 0;
+
+	CHECK(kill(cl.pid, SIGSTOP) == 0);
+	for (int i = 0; i < 3; i++)
+		transmit(engine, AGENT_HELLO, NULL, 0, NULL, 0);
+	transmit(engine, AGENT_EXEC, body, len, &log, 1);
+	close(engine);
+	CHECK(kill(cl.pid, SIGCONT) == 0);
+	for (int i = 0; i < WAIT_MS / 20 && type != AGENT_PROC; i++) {
+		pause_ms(i ? 20 : 0);
+		type = call_ref(AGENT_STATUS, exec);
+	}
+	CHECK(type == AGENT_PROC);
+	close(log);
+}
+
 static void the_table_lists_and_forgets(void)
 {
 	uint32_t req, n = 0;
@@ -381,6 +406,7 @@ int main(void)
 	RUN(a_full_ring_does_not_wait_for_a_dead_engine);
 	RUN(output_that_just_fits_is_complete);
 	RUN(input_of_a_dead_engine_is_written_first);
+	RUN(all_messages_of_a_dead_engine_are_handled);
 	RUN(the_table_lists_and_forgets);
 	RUN(a_number_is_used_once);
 	RUN(numbers_of_side_connections_do_not_count);

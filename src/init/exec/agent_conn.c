@@ -23,6 +23,7 @@ struct conn {
 	bool blocked; /* its socket is full: wait for EPOLLOUT */
 	bool reply_queued; /* a reply waits for the socket: don't read requests until it is sent */
 	bool listing;
+	bool mute; /* its peer is gone */
 	int fd;
 	uint32_t list_req, list_at;
 	uint64_t blocked_us;
@@ -158,11 +159,26 @@ void agent_conn_schedule_flush(uint32_t mask)
 		conns[i].flush_due |= (mask >> i & 1) != 0;
 }
 
+/* The peer is gone, and what it sent before is still handled: the engine has recorded the commands
+ * among it as started. Replies are dropped. */
+static void mute(struct conn *c)
+{
+	if (c->reply_queued)
+		agent_reply_close(&queued_replies[conn_index(c)]);
+	c->reply_queued = c->listing = c->blocked = false;
+	c->mute = true;
+	update_events(c);
+}
+
 /* False if the socket is full, or the connection broke and is closed now. */
 static bool send_message(struct conn *c, const struct agent_reply *a)
 {
-	int r = fd_message_send(c->fd, a->bytes, a->len, a->fds, a->nfds);
+	int r = c->mute ? 0 : fd_message_send(c->fd, a->bytes, a->len, a->fds, a->nfds);
 
+	if (r == -EPIPE || r == -ECONNRESET) {
+		mute(c);
+		return true;
+	}
 	if (r == -EAGAIN) {
 		if (!c->blocked)
 			c->blocked_us = clock_mono_us();
@@ -242,7 +258,9 @@ void agent_conn_ready(uint32_t n, uint32_t events)
 		c->flush_due = true;
 		update_events(c);
 	}
-	if ((events & EPOLLIN) && !c->reply_queued && !c->listing)
+	if ((events & EPOLLHUP) && (c->reply_queued || c->listing))
+		mute(c);
+	else if ((events & EPOLLIN) && !c->reply_queued && !c->listing)
 		receive(c);
 	else if (events & (EPOLLHUP | EPOLLERR))
 		conn_close(c);
