@@ -426,7 +426,7 @@ static int check_first_use(struct exec_handle *x, struct err *err)
 	if (!rec->start_failed)
 		return 0;
 	return err_set(err, ERR_CONFLICT,
-		       "command %s of this idempotency key was not run: %s; "
+		       "the start of command %s, which has this idempotency key, failed: %s; "
 		       "send it with another key to run it again",
 		       rec->id, rec->reason);
 }

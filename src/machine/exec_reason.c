@@ -24,6 +24,13 @@ void exec_reason_set_failed_start(struct store_exec *rec, const struct err *why)
 	rec->start_failed = true;
 }
 
+void exec_reason_set_late_end(struct store_exec *rec)
+{
+	*rec->reason = '\0';
+	exec_reason_set(rec, "the sandbox did not respond while the command was started; it ran to "
+			     "its end before lodge could kill it");
+}
+
 struct store_exec exec_end_with_sandbox(int64_t at)
 {
 	struct store_exec end = {

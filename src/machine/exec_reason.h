@@ -11,6 +11,9 @@ void exec_reason_set(struct store_exec *rec, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* The same for a command whose caller gets `why` as an error instead of a result. */
 void exec_reason_set_failed_start(struct store_exec *rec, const struct err *why);
+/* Of one whose start was answered with an error, and that ended by itself nevertheless. Replaces
+ * the reason. */
+void exec_reason_set_late_end(struct store_exec *rec);
 /* The result of a command that ended with its sandbox while no engine watched. */
 struct store_exec exec_end_with_sandbox(int64_t at);
 

@@ -370,7 +370,13 @@ void exec_record_exited(struct exec_record *c)
 	const struct guest_exec_result *r = guest_exec_result(c->exec);
 
 	c->result = *r;
-	exec_record_end(c, r->signal || (r->hits & AGENT_HIT_TIME) ? EXEC_KILLED : EXEC_EXITED);
+	if (r->signal || (r->hits & AGENT_HIT_TIME)) {
+		exec_record_end(c, EXEC_KILLED);
+		return;
+	}
+	if (c->rec.start_failed)
+		exec_reason_set_late_end(&c->rec);
+	exec_record_end(c, EXEC_EXITED);
 }
 
 /* ---- callbacks ------------------------------------------------------------------------------- */

@@ -101,7 +101,9 @@ def test_a_retry_of_a_killed_command_gets_the_reason(patient, accept):
         unresponsive(start())
         says_killed(start())
     assert wait_for(lambda: record()["state"] != "running")
-    assert record()["state"] == "killed" and "killed by lodge" in record()["reason"], record()
+    # a short command can end before the signal comes
+    said = {"killed": "killed by lodge", "exited": "ran to its end before lodge could kill it"}[record()["state"]]
+    assert said in record()["reason"], record()
     says_killed(start())
     patient.stop()
     patient.start()
