@@ -267,6 +267,7 @@ static void *run_worker(void *arg)
 		end_event(&w);
 	}
 	leave(&w);
+	this_worker = NULL;
 	return NULL;
 }
 
