@@ -128,7 +128,8 @@ struct stream_poller {
 	int epoll, wake; /* of its thread */
 	int work; /* in the server's set: a step is due */
 	struct stream *all;
-	struct stream_queue ready, ended;
+	struct stream_queue ready; /* for the workers */
+	struct stream_queue ended; /* for its thread; then they are ready again */
 	int64_t until_ms; /* its thread waits at most until then */
 };
 

@@ -144,28 +144,36 @@ static void await_event(struct stream_poller *p, struct stream *st, int ms)
 	}
 }
 
-void stream_poller_work(struct http_server *s)
+static void continue_stream(struct stream_poller *p, struct stream *st)
 {
-	struct stream_poller *p = &s->poller;
-	struct stream *st;
-	int ms;
+	int ms = run_step(st);
 
-	pthread_mutex_lock(&p->mutex);
-	st = pop(&p->ready);
-	if (st)
-		st->state = STREAM_RUNNING;
-	if (p->ready.first) /* for another thread */
-		notify(p->work);
-	pthread_mutex_unlock(&p->mutex);
-	if (!st)
-		return;
-	ms = run_step(st);
 	if (ms < 0) {
 		finish(p, st);
 		return;
 	}
 	MUTEX_GUARD(&p->mutex);
 	await_event(p, st, ms);
+}
+
+void stream_poller_work(struct http_server *s)
+{
+	struct stream_poller *p = &s->poller;
+	struct stream *st;
+	bool ended;
+
+	pthread_mutex_lock(&p->mutex);
+	st = pop(&p->ready);
+	ended = st && st->state == STREAM_ENDED;
+	if (st && !ended)
+		st->state = STREAM_RUNNING;
+	if (p->ready.first) /* for another thread */
+		notify(p->work);
+	pthread_mutex_unlock(&p->mutex);
+	if (ended)
+		exchange_continue(st->rq->conn);
+	else if (st)
+		continue_stream(p, st);
 }
 
 void stream_poller_wake(struct http_request *rq)
@@ -185,23 +193,22 @@ static void leave_list(struct stream_poller *p, struct stream *st)
 		st->next->prev = st->prev;
 }
 
-/* Gives the connection back to the workers, which send the rest. */
+/* Gives the connection back to the workers, which send the rest. This needs no memory: it has never
+ * left the server's set. */
 static void release_ended(struct stream_poller *p)
 {
 	struct stream *st;
 
 	while ((st = pop(&p->ended))) {
 		struct conn *c = st->rq->conn;
-		struct epoll_event ev = { .events = EPOLLOUT | EPOLLONESHOT, .data.ptr = c };
 
 		leave_list(p, st);
 		/* a client that does not read gives no event */
 		server_conn_set_deadline(c, 0);
 		(void)epoll_ctl(p->epoll, EPOLL_CTL_DEL, c->io.fd, NULL);
 		c->state = CONN_SENDING;
-		c->armed = true;
-		/* it never left this set, so this needs no memory */
-		(void)epoll_ctl(c->server->epoll, EPOLL_CTL_MOD, c->io.fd, &ev);
+		push(&p->ready, st);
+		notify(p->work);
 	}
 }
 

@@ -273,6 +273,17 @@ static void a_stream_that_cannot_be_watched_ends(void)
 
 /* ---- eviction -------------------------------------------------------------------------------- */
 
+/* Whether no thread has the oldest connection, or the newest. */
+static bool is_armed(bool newest)
+{
+	bool armed;
+
+	pthread_mutex_lock(&server->lock);
+	armed = (newest ? server->strangers.newest : server->strangers.oldest)->armed;
+	pthread_mutex_unlock(&server->lock);
+	return armed;
+}
+
 /* A client that does not read makes place for others, as an idle one does. */
 static void a_response_that_is_being_sent_is_evicted(void)
 {
@@ -287,7 +298,8 @@ static void a_response_that_is_being_sent_is_evicted(void)
 		CHECK(send_text(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n"));
 		CHECK(read_response(fds[i], &a));
 	}
-	CHECK(numbers().connections == 3 && numbers().requests == 1);
+	CHECK(numbers().connections == 3 && EVENTUALLY(numbers().requests == 1));
+	CHECK(EVENTUALLY(is_armed(false)));
 	fds[2] = dial();
 	CHECK(send_text(fds[2], "GET / HTTP/1.1\r\n" HOST "\r\n") && read_response(fds[2], &a));
 	CHECK(EVENTUALLY(numbers().connections == 3 && numbers().requests == 0));
@@ -315,7 +327,7 @@ static void a_stream_is_not_evicted(void)
 	for (int i = 0; i < 3; i++) {
 		fds[i] = dial(); /* takes the place of the last one */
 		CHECK(send_text(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n"));
-		CHECK(read_response(fds[i], &a));
+		CHECK(read_response(fds[i], &a) && EVENTUALLY(is_armed(true)));
 	}
 	CHECK(is_closed(fds[0]) && is_closed(fds[1]));
 	CHECK(ended == 0 && recv(stream, big, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
