@@ -5,7 +5,6 @@
 #include "http_client.h"
 #include "tmp_name.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define HOST "Host: a\r\n"
@@ -205,55 +204,6 @@ static void larger_and_larger_heads(void)
 	/* a path as long as the kernel accepts, with all bytes encoded */
 	CHECK(status_of_bytes(text, make_head(text, 0, 3 * 4096 + 200)) == 200);
 	CHECK(EVENTUALLY(numbers().connections == 0));
-	stop();
-}
-
-static long resident_kb(void)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[256];
-	long kb = 0;
-
-	while (f && fgets(line, sizeof(line), f))
-		(void)sscanf(line, "VmRSS: %ld", &kb);
-	if (f)
-		fclose(f);
-	return kb;
-}
-
-/* Each has made a request before, because only then it has its full cost. */
-static void idle_connections_are_small(void)
-{
-	enum { MANY = 2000, EACH_KB = 1 };
-	const struct http_opts o = { .handler = handle };
-	struct answer a = { .status = 0 };
-	static int fds[MANY];
-	struct rlimit files;
-	long before;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	SKIP("a sanitizer's memory is not ours");
-#endif
-	CHECK(!getrlimit(RLIMIT_NOFILE, &files));
-	files.rlim_cur = files.rlim_max;
-	CHECK(!setrlimit(RLIMIT_NOFILE, &files));
-	if (files.rlim_cur < 2 * MANY + 100)
-		SKIP("too few descriptors are allowed");
-	CHECK(serve(&o, "127.0.0.1:0"));
-	CHECK(status_of("GET / HTTP/1.1\r\n" HOST "\r\n") == 200);
-	before = resident_kb();
-	for (int i = 0; i < MANY; i++) {
-		fds[i] = dial();
-		CHECK(send_text(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n") &&
-		      read_response(fds[i], &a));
-	}
-	printf("# %ld kB for %d connections\n", resident_kb() - before, MANY);
-	CHECK(numbers().connections >= MANY && resident_kb() - before <= (long)MANY * EACH_KB);
-	for (int i = 0; i < MANY; i++)
-		close(fds[i]);
-	/* the memory is released */
-	CHECK(EVENTUALLY(numbers().connections == 0 && resident_kb() - before < 2 * MANY));
-	free(a.body);
 	stop();
 }
 
@@ -560,7 +510,6 @@ int main(void)
 	RUN(requests);
 	RUN(heads);
 	RUN(larger_and_larger_heads);
-	RUN(idle_connections_are_small);
 	RUN(connections);
 	RUN(draining_at_the_limit_does_not_spin);
 	RUN(bad);

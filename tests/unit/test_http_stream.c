@@ -5,7 +5,6 @@
 #include "http_client.h"
 
 #include <dirent.h>
-#include <sys/resource.h>
 
 #define HOST "Host: a\r\n"
 
@@ -221,32 +220,6 @@ static void a_slow_reader_gets_everything(void)
 	free(a.body);
 }
 
-/* A reader that never catches up: what it has taken is not kept. */
-static void a_stream_keeps_only_what_is_unread(void)
-{
-	enum { BIG = 1500000 };
-	struct answer a = { .status = 0 };
-	static char buf[64 << 10];
-	struct rusage before, after;
-	int fd = dial();
-	size_t got = 0;
-	ssize_t n;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	SKIP("a sanitizer's memory is not ours");
-#endif
-	CHECK(!getrusage(RUSAGE_SELF, &before));
-	CHECK(send_text(fd, "GET /stream?n=1500000 HTTP/1.1\r\n" HOST "\r\n") && read_head(fd, &a));
-	while (got < (size_t)BIG * LINE && (n = recv(fd, buf, sizeof(buf), 0)) > 0) {
-		got += (size_t)n;
-		nap(0);
-	}
-	CHECK(got >= (size_t)BIG * LINE && !getrusage(RUSAGE_SELF, &after));
-	CHECK(after.ru_maxrss - before.ru_maxrss < 20 << 10);
-	close(fd);
-	free(a.body);
-}
-
 static void a_disconnect_ends_a_stream(void)
 {
 	begun = ended = 0;
@@ -320,7 +293,6 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	RUN(many_streams_need_few_threads);
 	RUN(a_slow_reader_gets_everything);
-	RUN(a_stream_keeps_only_what_is_unread);
 	RUN(a_disconnect_ends_a_stream);
 	RUN(an_upgraded_connection_needs_no_thread);
 	RUN(the_end_of_the_server_ends_all);
