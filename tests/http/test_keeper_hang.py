@@ -3,17 +3,16 @@
 import concurrent.futures
 import contextlib
 import http.client
-import io
 import os
 import signal
 import subprocess
-import tarfile
 import tempfile
 
 import pytest
 
 from client import LODGED, Lodged, is_alive, wait_for
 from machine import children, stopped
+from roots import tiny_root
 
 LODGE = os.path.join(os.path.dirname(LODGED), "lodge")
 HELD_SECONDS = 60  # lodge-keeper may take three seconds; a call that takes this long is held
@@ -124,10 +123,7 @@ def test_a_sandbox_that_is_made_too_late_is_removed(then):
 
 def test_a_template_that_is_made_too_late_is_removed_at_the_next_start():
     """The keeper hangs after it made the files and before it answers."""
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as t:
-        t.addfile(tarfile.TarInfo("file"))
-    upload = {"body": archive.getvalue(), "headers": {"Content-Type": "application/x-tar"}}
+    upload = {"body": tiny_root(), "headers": {"Content-Type": "application/x-tar"}}
     with tempfile.TemporaryDirectory(prefix="lodge-hold-") as base, contextlib.ExitStack() as stack:
         hold = os.path.join(base, "hold")
         lodged = stack.enter_context(contextlib.closing(Lodged(keeper_timeout="3s", hold_at=f"seal:done={hold}")))
