@@ -23,7 +23,7 @@
 const char *__tsan_default_suppressions(void);
 __attribute__((visibility("default"), used)) const char *__tsan_default_suppressions(void)
 {
-	return "race:server_conn_arm\nrace:release_ended\n";
+	return "race:server_conn_arm\n";
 }
 #endif
 
