@@ -105,7 +105,7 @@ static bool is_program(struct sandbox *sb, const char *path)
 
 int template_fill_check(struct sandbox *sb, bool is_image, struct err *err)
 {
-	bool found;
+	bool found = false;
 
 	if (is_program(sb, "/bin/sh") || is_program(sb, "/bin/bash"))
 		return 0;
