@@ -16,6 +16,7 @@
 #include "api/core/origin_check.h"
 #include "api/routes.h"
 #include "base/array.h"
+#include "engine/event_watch.h"
 #include "http/ws_server.h"
 #include "service/startup.h"
 
@@ -118,6 +119,7 @@ void api_free(struct api *a)
 void api_drain(struct api *a)
 {
 	a->draining = true;
+	event_watch_notify(a->opts.engine); /* streams of events end */
 }
 
 /* ---- one request ----------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@
  *   engine.progress.mutex the progress of a start
  *   gate.mutex            inside base/gate
  *   engine.load.mutex     what each tenant has taken
+ *   engine.event_watches.mutex  the watchers of events; then only locks of src/http
  *
  * While holding one session's lock, take another only with session_trylock(), or say in the code
  * why it cannot deadlock. */
@@ -29,6 +30,7 @@
 #include "engine/disk_space.h"
 #include "engine/engine_metrics.h"
 #include "engine/environment_request.h"
+#include "engine/event_watch.h"
 #include "engine/id_generate.h"
 #include "engine/keeper_conn.h"
 #include "engine/scratch.h"
@@ -116,6 +118,7 @@ struct engine {
 	struct session *sessions[SESSION_BUCKETS];
 	pthread_mutex_t store_mutex;
 	struct store *store;
+	struct event_watches event_watches;
 	_Atomic int64_t store_locked_at; /* clock_mono_ms(); 0: not locked, or at this moment */
 	int64_t epoch_ms; /* the wall clock when CLOCK_BOOTTIME was boot_ms */
 	int64_t boot_ms;

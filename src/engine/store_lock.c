@@ -15,8 +15,14 @@ struct store *store_lock(struct engine *e)
 
 void store_unlock(struct engine *e)
 {
+	uint64_t events = store_event_writes(e->store);
+	bool news = events != e->event_watches.seen;
+
+	e->event_watches.seen = events;
 	e->store_locked_at = 0;
 	pthread_mutex_unlock(&e->store_mutex);
+	if (news)
+		event_watch_notify(e);
 }
 
 struct store *store_lock_relaxed(struct engine *e, bool relaxed)

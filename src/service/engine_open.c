@@ -57,6 +57,7 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 	pthread_mutex_init(&e->mutex, NULL);
 	pthread_mutex_init(&e->workers.mutex, NULL);
 	pthread_mutex_init(&e->store_mutex, NULL);
+	pthread_mutex_init(&e->event_watches.mutex, NULL);
 	pthread_mutex_init(&e->keeper.mutex, NULL);
 	pthread_mutex_init(&e->keeper.enforcement_mutex, NULL);
 	pthread_mutex_init(&e->progress.mutex, NULL);

@@ -21,6 +21,7 @@ struct store {
 	bool failed;
 	int64_t retry_at; /* monotonic milliseconds: earliest time of the next attempt */
 	int64_t changes; /* of earlier connections that failed */
+	uint64_t events; /* written; see store_event_writes() */
 	struct {
 		int64_t page_bytes;
 		int64_t frames; /* in use */

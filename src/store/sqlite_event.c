@@ -14,12 +14,18 @@ static int append_event(struct store *st, const struct store_event *e, int64_t *
 
 	if (db_run_record(st, COLUMNS_INSERT(event), &columns_event, e, err) < 0)
 		return -1;
+	st->events++;
 	id = sqlite3_last_insert_rowid(st->sql);
 	if (*e->session &&
 	    db_run(st, describe, DB_VALUES(db_int(id), db_text(e->session)), err) < 0)
 		return -1;
 	*ret_id = id;
 	return 0;
+}
+
+uint64_t store_event_writes(const struct store *st)
+{
+	return st->events;
 }
 
 int store_event_append(struct store *st, struct store_event *e, struct err *err)

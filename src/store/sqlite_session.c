@@ -171,6 +171,7 @@ static int add_event(struct store *db, const struct store_session *s, const stru
 	memcpy(e.user, s->user, sizeof(e.user));
 	copy_key(s, e.key);
 	e.version = s->version;
+	db->events++;
 	return db_run_record(db, COLUMNS_INSERT(event), &columns_event, &e, err);
 }
 

@@ -201,6 +201,8 @@ int store_event_list(struct store *st, const struct store_event_filter *f, unsig
 /* Lists events after this id, in order; NULL: of all tenants or sessions. */
 int store_event_since(struct store *st, int64_t id, const char *tenant, const char *session,
 		      unsigned limit, struct store_event_list *ret, struct err *err);
+/* How many were written since the store was opened; also counts those that were rolled back. */
+uint64_t store_event_writes(const struct store *st);
 /* The highest id ever assigned; 0 before the first event. */
 int store_event_last(struct store *st, int64_t *ret, struct err *err);
 int store_event_prune(struct store *st, int64_t before, struct err *err);

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events: what they name, and reading them backwards."""
+import contextlib
+import pathlib
+import time
+
 import pytest
 
-from client import wait_for
+from client import Lodged, wait_for
+
+STREAM = {"Accept": "text/event-stream"}
 
 
 @pytest.fixture
@@ -57,3 +63,78 @@ def test_by_kind_and_user(client, sid):
     assert kinds == {"ready", "change"}
     assert client.get("/v1/events?user=ann&kind=read").json["events"] == []
     assert client.get("/v1/events?user=nobody").json["events"] == []
+
+
+# ---- streams ------------------------------------------------------------------------------------
+
+
+def open_stream(stack, client, path="/v1/events"):
+    connection, response = client.open("GET", path, headers=STREAM)
+    stack.enter_context(contextlib.closing(connection))
+    assert response.status == 200 and response.readline() == b": lodge\n"
+    return response
+
+
+def count_writes(pid):
+    """Calls of write(): each step of a stream is announced by one."""
+    counters = pathlib.Path(f"/proc/{pid}/io")
+    if not counters.exists():
+        pytest.skip("the kernel does not count")
+    return int(counters.read_text().split("syscw:")[1].split()[0])
+
+
+@pytest.fixture(scope="module")
+def own():
+    """Only these tests make events there."""
+    with contextlib.closing(Lodged()) as d:
+        yield d
+
+
+def test_idle_streams_do_nothing(own):
+    """Each of them would have a step or two in this time if it polled."""
+    with contextlib.ExitStack() as stack:
+        streams = [open_stream(stack, own.client()) for _ in range(100)]
+
+        def is_quiet():
+            before = count_writes(own.process.pid)
+            time.sleep(0.4)
+            return count_writes(own.process.pid) - before < 20
+
+        assert wait_for(is_quiet)
+        own.new_key(name="news")
+        for s in streams:
+            assert any(b'"kind":"key_add"' in s.readline() for _ in range(4))
+
+
+def test_a_stream_misses_nothing(own):
+    with contextlib.ExitStack() as stack:
+        stream = open_stream(stack, own.client(), "/v1/events?kind=key_add")
+        since = own.client().get("/v1/events?order=desc&limit=1").json["events"][0]["id"]
+        for i in range(60):
+            own.new_key(name=f"one of many {i}")
+        seen = []
+        while len(seen) < 60:
+            line = stream.readline()
+            assert line
+            if line.startswith(b"id: "):
+                seen.append(int(line[4:]))
+        assert seen == [e["id"] for e in own.client().get(f"/v1/events?kind=key_add&since={since}&limit=1000").json["events"]]
+
+
+def test_a_removed_key_ends_its_streams(own):
+    with contextlib.ExitStack() as stack:
+        record, owner = own.new_key(scope="tenant")
+        kept = open_stream(stack, own.client())
+        streams = [open_stream(stack, owner) for _ in range(3)]
+        assert own.client().delete(f"/v1/keys/{record['id']}").status == 200
+        for s in streams:
+            s.read()
+        assert any(b'"kind":"key_remove"' in kept.readline() for _ in range(4))
+
+
+def test_the_end_of_the_service_ends_streams():
+    with contextlib.ExitStack() as stack:
+        d = stack.enter_context(contextlib.closing(Lodged()))
+        stream = open_stream(stack, d.client())
+        assert d.stop() == 0
+        assert stream.read().endswith(b"\n")

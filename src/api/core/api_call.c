@@ -26,6 +26,11 @@ bool api_call_key_holds(struct api_call *c)
 	return auth_holds(c->pass);
 }
 
+bool api_call_key_expires(const struct api_call *c)
+{
+	return c->pass && c->pass->key.expires_at;
+}
+
 int api_take(struct api_call *c, enum tenant_resource what, uint64_t amount, struct err *err)
 {
 	return c->caller.tenant

@@ -59,6 +59,8 @@ struct api_opts {
 bool api_is_draining(const struct api *a);
 /* Whether the key is still valid. For long calls; checks at most once a second. */
 bool api_call_key_holds(struct api_call *c);
+/* Whether only time ends it: its removal is an event. */
+bool api_call_key_expires(const struct api_call *c);
 /* Takes something of the tenant's part of the service until the end of the request: ERR_LIMIT with
  * sys EUSERS. Call it before anything is started. No effect on routes without a tenant. */
 int api_take(struct api_call *c, enum tenant_resource what, uint64_t amount, struct err *err);

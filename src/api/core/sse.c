@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 enum { BEAT_MS = 15000 };
 
 bool sse_is_requested(const struct api_call *c)
@@ -54,6 +56,20 @@ bool sse_is_open(struct api_call *c, unsigned *silent_ms)
 		return true;
 	*silent_ms = 0;
 	return http_stream_write(c->rq, ": beat\n\n", 8) == 0;
+}
+
+int sse_keep(struct api_call *c, int64_t *spoke_ms)
+{
+	int64_t now = clock_mono_ms();
+
+	if (api_is_cancelled(c))
+		return -1;
+	if (now - *spoke_ms >= BEAT_MS) {
+		if (http_stream_write(c->rq, ": beat\n\n", 8) < 0)
+			return -1;
+		*spoke_ms = now;
+	}
+	return (int)(*spoke_ms + BEAT_MS - now);
 }
 
 void sse_put_progress(struct json_out *j, const struct progress_state *p)

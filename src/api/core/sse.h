@@ -17,6 +17,9 @@ int sse_send(struct api_call *c, int64_t id, const char *event, struct json_out 
 /* Call it every SSE_LOOK_MS without an event: sends a keepalive when due. *silent_ms belongs to the
  * caller, who resets it after each event. False: stop. */
 bool sse_is_open(struct api_call *c, unsigned *silent_ms);
+/* The same for a stream that is woken by its events: returns in how many ms to call it again, or
+ * -1: stop. *spoke_ms is the time (clock_mono_ms()) of the last event. */
+int sse_keep(struct api_call *c, int64_t *spoke_ms);
 int sse_send_progress(struct api_call *c, const struct progress_state *p);
 /* The data of a "progress" event. */
 void sse_put_progress(struct json_out *j, const struct progress_state *p);

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events, as pages or as a stream whose event ids let a client continue. There is no notification,
- * so streams poll a few times a second. */
+/* Events, as pages or as a stream whose event ids let a client continue. Progress has no
+ * notification, so its streams poll a few times a second. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/core/internal.h"
 #include "api/core/sse.h"
 #include "api/v1/v1_sessions.h"
+#include "base/clock.h"
+#include "engine/event_watch.h"
 #include "service/service_admin.h"
 #include "engine/start_progress.h"
 
-enum { BATCH = 200, KINDS_MAX = 500 };
+enum { BATCH = 200, KINDS_MAX = 500, KEY_CHECK_MS = 1000 };
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -37,7 +40,12 @@ struct events {
 	struct api_call *c;
 	struct store_event_filter by;
 	bool given; /* the client gave a start */
-	unsigned silent_ms;
+
+	/* of a stream */
+	struct event_watch watch;
+	atomic_bool news; /* there may be events that it has not read */
+	bool more; /* there are: the client reads slowly */
+	int64_t read_ms, spoke_ms; /* clock_mono_ms() of the last look and the last event */
 };
 
 static int parse_since(struct api_call *c, struct events *e, struct err *err)
@@ -115,8 +123,10 @@ static int send_new_events(struct api_call *c, struct events *e)
 	int64_t newest;
 
 	if (engine_last_event(c->engine, &newest, &ignored) < 0 ||
-	    engine_list_events(c->engine, &e->by, BATCH, &l, &ignored) < 0)
+	    engine_list_events(c->engine, &e->by, BATCH, &l, &ignored) < 0) {
+		e->news = true;
 		return ignored.code == ERR_UNAVAILABLE ? 0 : -1;
+	}
 	for (size_t i = 0; i < l.count; i++) {
 		const struct store_event *v = &l.items[i];
 		struct json_out j;
@@ -133,33 +143,85 @@ static int send_new_events(struct api_call *c, struct events *e)
 	return (int)l.count;
 }
 
+static void on_event(void *arg)
+{
+	struct events *e = arg;
+
+	if (!atomic_exchange(&e->news, true))
+		http_stream_wake(e->c->rq);
+}
+
+/* Events of others are news too, so a busy service does not make each stream read all the time. */
+static bool is_due(const struct events *e)
+{
+	return e->more || (e->news && clock_mono_ms() - e->read_ms >= SSE_LOOK_MS);
+}
+
+/* -1: stop. */
+static int send_due_events(struct events *e)
+{
+	int n = BATCH;
+
+	e->news = false; /* before reading, so that nothing is missed */
+	e->read_ms = clock_mono_ms();
+	while (n == BATCH && !http_stream_is_full(e->c->rq)) {
+		n = send_new_events(e->c, e);
+		if (n > 0)
+			e->spoke_ms = e->read_ms;
+	}
+	e->more = n == BATCH;
+	return n;
+}
+
+/* The removal of the key is an event, but its checks are a second apart. */
 static int step_events(void *arg)
 {
 	struct events *e = arg;
-	int n = BATCH;
+	int ms;
 
-	while (n == BATCH && !http_stream_is_full(e->c->rq))
-		n = send_new_events(e->c, e);
-	if (n > 0)
-		e->silent_ms = 0;
-	return n >= 0 && sse_is_open(e->c, &e->silent_ms) ? SSE_LOOK_MS : -1;
+	if (is_due(e) && send_due_events(e) < 0)
+		return -1;
+	ms = sse_keep(e->c, &e->spoke_ms);
+	if (ms > SSE_LOOK_MS && e->news)
+		return SSE_LOOK_MS;
+	if (ms > KEY_CHECK_MS &&
+	    (clock_mono_ms() - e->read_ms < KEY_CHECK_MS || api_call_key_expires(e->c)))
+		return KEY_CHECK_MS;
+	return ms;
 }
 
-static int stream_events(struct api_call *c, struct events *e, struct err *err)
+static void events_free(void *arg)
 {
-	struct events *copy;
+	struct events *e = arg;
 
-	if (e->by.newest_first)
+	event_watch_remove(e->c->engine, &e->watch);
+	free(e);
+}
+
+static int stream_events(struct api_call *c, const struct events *query, struct err *err)
+{
+	struct events *e;
+
+	if (query->by.newest_first)
 		return err_set(err, ERR_INVALID, "order: a stream is in the order of events");
-	if (api_take(c, TENANT_STREAMS, 1, err) < 0 ||
-	    (!e->given && engine_last_event(c->engine, &e->by.after, err) < 0))
+	if (api_take(c, TENANT_STREAMS, 1, err) < 0)
 		return -1;
-	copy = arena_alloc(c->arena, sizeof(*copy));
-	if (!copy)
+	e = calloc(1, sizeof(*e));
+	if (!e)
 		return err_sys(err, ENOMEM, "stream");
-	*copy = *e;
-	if (sse_begin(c) == 0)
-		api_call_detach(c, step_events, copy);
+	e->c = c;
+	e->by = query->by;
+	e->news = true;
+	e->spoke_ms = clock_mono_ms();
+	e = arena_keep(c->arena, e, events_free);
+	if (!e)
+		return err_sys(err, ENOMEM, "stream");
+	if (!query->given && engine_last_event(c->engine, &e->by.after, err) < 0)
+		return -1;
+	if (sse_begin(c) < 0)
+		return 0;
+	event_watch_add(c->engine, &e->watch, on_event, e);
+	api_call_detach(c, step_events, e);
 	return 0;
 }
 
