@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from client import Lodged, wait_for
+from client import KEY, Lodged, wait_for
 
 STREAM = {"Accept": "text/event-stream"}
 
@@ -119,6 +119,12 @@ def test_a_stream_misses_nothing(own):
             if line.startswith(b"id: "):
                 seen.append(int(line[4:]))
         assert seen == [e["id"] for e in own.client().get(f"/v1/events?kind=key_add&since={since}&limit=1000").json["events"]]
+
+
+def test_head_of_a_stream_is_its_head(own):
+    answer = own.raw(b"HEAD /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\nX-Api-Key: " + KEY.encode() + b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 ") and answer.endswith(b"\r\n\r\n") and answer.count(b"\r\n\r\n") == 1
+    assert b"\r\nContent-Type: text/event-stream\r\n" in answer and b"\r\nConnection: close\r\n" in answer
 
 
 def test_a_removed_key_ends_its_streams(own):
