@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands over /v1: with and without waiting, as a stream, with input, output, signals."""
 import base64
+import contextlib
 import json
 import socket
 import time
@@ -282,6 +283,19 @@ def test_stream_input(client, at):
     text = "0123456789" * 60_000
     lines = events(client, at, command="cat", stdin=text, max_output_bytes=4096)
     assert text_of(lines, "stdout") == text and not lines[-1]["truncated"]
+
+
+@pytest.mark.parametrize("stdin", [None, "0123456789" * 60_000], ids=["without input", "with unread input"])
+def test_a_removed_key_ends_a_stream(lodged, client, at, stdin):
+    """Also the thread that feeds the command. The command goes on."""
+    key, owner = lodged.new_key(scope="tenant")
+    connection, response = ndjson(owner, at, command="sleep 1000", timeout_ms=0, **({"stdin": stdin} if stdin else {}))
+    with contextlib.closing(connection):
+        path = f"{at}/execs/{json.loads(response.readline())['exec_id']}"
+        assert client.delete(f"/v1/keys/{key['id']}").status == 200
+        assert b'"exit"' not in response.read()
+    assert record(client, path)["state"] == "running"
+    assert client.post(path + "/signal", {"signal": "KILL"}).status == 200
 
 
 def test_a_slow_reader_blocks_the_command(client, at):
