@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/test_hook.h"
 #include "engine/session_state.h"
@@ -584,12 +583,11 @@ static struct exec_record *ref_in(struct exec_handle **list, pthread_mutex_t *mu
 struct exec_handle *exec_record_find(struct engine *e, struct machine *v, const char *id)
 {
 	struct exec_handle *x = calloc(1, sizeof(*x));
-	struct exec_record *c = NULL;
+	struct exec_record *c;
 
 	if (!x)
 		return NULL;
-	if (v)
-		c = ref_in(&v->execs, &v->mutex, id);
+	c = v ? ref_in(&v->execs, &v->mutex, id) : NULL;
 	if (!c)
 		c = ref_in(&e->exec_writes.unwritten, &e->workers.mutex, id);
 	if (!c) {
