@@ -41,9 +41,9 @@ static size_t count_logs(uint32_t flags)
 	return flags & (AGENT_PTY | AGENT_MERGE) ? 1 : 2;
 }
 
-static bool is_log_size(uint64_t bytes)
+static bool is_log_size(uint64_t bytes, uint64_t max)
 {
-	return bytes && bytes <= AGENT_LOG_MAX && bytes % AGENT_PAGE == 0;
+	return bytes && bytes <= max && bytes % AGENT_PAGE == 0;
 }
 
 static const char *check_command(const struct message *msg, bool spare_shell)
@@ -70,7 +70,7 @@ static const char *check_command(const struct message *msg, bool spare_shell)
 		return "a login shell needs bash text";
 	if (msg->nfds != count_logs(m.flags))
 		return "wrong number of logs";
-	if (!is_log_size(m.log_bytes))
+	if (!is_log_size(m.log_bytes, AGENT_LOG_MAX))
 		return "log size out of range";
 	if (m.rows > UINT16_MAX || m.cols > UINT16_MAX)
 		return "terminal size out of range";
@@ -196,7 +196,7 @@ static const char *check_logr(const struct message *msg)
 
 	if (bad)
 		return bad;
-	if (m.log_bytes && !is_log_size(m.log_bytes))
+	if (m.log_bytes && !is_log_size(m.log_bytes, AGENT_LOG_OLD_MAX))
 		return "log size out of range";
 	if (msg->nfds != (m.log_bytes ? count_logs(m.proc.flags) : 0))
 		return "wrong number of logs";

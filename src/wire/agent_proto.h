@@ -9,6 +9,7 @@
 #ifndef LODGE_WIRE_AGENT_PROTO_H
 #define LODGE_WIRE_AGENT_PROTO_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +27,10 @@ enum {
 	AGENT_PAGE = 4096, /* the ring of a log is a multiple of it */
 	AGENT_LANDLOCK_DIRS = 32,
 };
-#define AGENT_LOG_MAX (1ull << 40) /* largest ring of a log */
+#define AGENT_LOG_MAX (64ull << 20) /* largest ring of a new log */
+#define AGENT_LOG_OLD_MAX (1ull << 40) /* of a log that an older engine made */
+/* Rings beyond output_pages, for commands of lodge itself: probes. */
+#define AGENT_OUTPUT_SPARE (1ull << 20)
 
 /* Ids of commands and file jobs. The engine's main connection counts up from 1 and continues above
  * agent_hello.last_exec. Every other connection that starts something takes a random range of its
@@ -136,7 +140,7 @@ struct agent_bind {
 	uint32_t version, flags;
 	uint32_t uid, gid; /* default user of commands */
 	uint32_t open_files;
-	uint32_t pad;
+	uint32_t output_pages; /* of all rings of running commands; 0: not known, no bound */
 	uint64_t file_bytes;
 };
 
@@ -242,8 +246,9 @@ struct agent_proc {
 
 /* LOGR: the content of PROC, and the logs themselves: one with AGENT_PTY or AGENT_MERGE, else two.
  * No logs and log_bytes 0: a file job, or lodge-init dropped them. It drops the logs of commands
- * that ended, oldest first, when a command starts while they hold more than 64 MiB of output or
- * too many descriptors. Their `at` is then empty and AGENT_HIT_OUTPUT is set. */
+ * that ended, oldest first, when a command starts while they hold more output than running commands
+ * may (output_pages), more than 64 MiB, or too many descriptors. Their `at` is then empty and
+ * AGENT_HIT_OUTPUT is set. */
 struct agent_logs {
 	struct agent_proc proc;
 	uint64_t log_bytes;
@@ -357,7 +362,7 @@ struct agent_deadlines {
 };
 
 struct agent_limits { /* as in struct agent_bind */
-	uint32_t open_files, pad;
+	uint32_t open_files, output_pages;
 	uint64_t file_bytes;
 };
 
@@ -367,6 +372,7 @@ struct agent_hello {
 };
 
 /* Followed by an error message, NUL-terminated. */
+#define AGENT_NO_OUTPUT ENOSR /* `sys` with ERR_LIMIT: the rings of running commands take all */
 struct agent_error {
 	uint32_t code; /* enum err_code */
 	int32_t sys;

@@ -8,6 +8,8 @@
 #include "base/array.h"
 #include "base/units.h"
 
+enum { RING_UNIT = 4096 }; /* rings are whole pages: two of the largest must fit the share */
+
 struct limits limits_default(void)
 {
 	return (struct limits){
@@ -21,6 +23,42 @@ struct limits limits_default(void)
 		.pids = 256,
 		.open_files = 1024,
 	};
+}
+
+uint64_t limits_output_share(uint64_t memory_bytes)
+{
+	const uint64_t min = LIMITS_MEMORY_MIN / 2;
+	uint64_t half = memory_bytes / 2 / RING_UNIT * RING_UNIT;
+
+	return half < min ? min : half;
+}
+
+uint64_t limits_output_max(uint64_t memory_bytes)
+{
+	uint64_t half = limits_output_share(memory_bytes) / 2 / RING_UNIT * RING_UNIT;
+
+	return half < LIMITS_OUTPUT_MAX ? half : LIMITS_OUTPUT_MAX;
+}
+
+void limits_fit_output(struct limits *l)
+{
+	uint64_t max = limits_output_max(l->memory_bytes);
+
+	if (l->output_bytes > max)
+		l->output_bytes = max;
+}
+
+int limits_check_output(const struct limits *l, const char *prefix, struct err *err)
+{
+	uint64_t max = limits_output_max(l->memory_bytes);
+	char most[SIZE_TEXT], memory[SIZE_TEXT];
+
+	if (l->output_bytes <= max)
+		return 0;
+	return err_set(err, ERR_INVALID,
+		       "%soutput_bytes: must be at most %s, a quarter of %smemory_bytes (%s)",
+		       prefix, units_format(max, most), prefix,
+		       units_format(l->memory_bytes, memory));
 }
 
 uint64_t limits_disk_reserve(uint64_t total_bytes)

@@ -28,7 +28,7 @@ struct limits {
 #define LIMITS_INODES_MAX (1ull << 32)
 #define LIMITS_FILE_MIN 4096ull
 #define LIMITS_OUTPUT_MIN 4096ull
-#define LIMITS_OUTPUT_MAX (1ull << 40)
+#define LIMITS_OUTPUT_MAX (64ull << 20)
 #define LIMITS_CPU_MILLI_MIN 10u
 #define LIMITS_CPU_MILLI_MAX 1024000u
 #define LIMITS_WEIGHT_MAX 10000u
@@ -42,6 +42,16 @@ struct limits {
 #define LIMITS_OWN_PIDS 2u
 
 struct limits limits_default(void);
+
+/* The output rings of running commands are memory of the host beside memory_bytes: all rings of a
+ * sandbox together take this much at most, and one ring of the two that a command has at most
+ * limits_output_max(). */
+uint64_t limits_output_share(uint64_t memory_bytes);
+uint64_t limits_output_max(uint64_t memory_bytes);
+/* Lowers output_bytes to limits_output_max(). Defaults and stored limits may be higher. */
+void limits_fit_output(struct limits *l);
+/* ERR_INVALID that names both fields, after `prefix`, if output_bytes is above that. */
+int limits_check_output(const struct limits *l, const char *prefix, struct err *err);
 
 /* What lodge leaves free on a file system of this size, unless the setting disk_reserve says
  * otherwise. */

@@ -40,7 +40,7 @@ static void check_logs(const char *msg, size_t nfds)
 	memcpy(&l, msg + sizeof(h), sizeof(l));
 	at = &l.proc.exit.at;
 	must(nfds <= AGENT_REPLY_FDS && (nfds == 0) == (l.log_bytes == 0));
-	must(l.log_bytes <= AGENT_LOG_MAX && l.log_bytes % AGENT_PAGE == 0);
+	must(l.log_bytes <= AGENT_LOG_OLD_MAX && l.log_bytes % AGENT_PAGE == 0);
 	must(at->out_start <= at->out_end && at->out_end - at->out_start <= l.log_bytes);
 	must(at->err_start <= at->err_end && at->err_end - at->err_start <= l.log_bytes);
 	must(at->out_end <= INT64_MAX && at->err_end <= INT64_MAX);

@@ -152,7 +152,7 @@ def test_killed_with_commands_and_streams(lodged, round_):
     print("LODGE_SEED", seed)
     client = lodged.client()
     made = [client.post("/v1/sessions", {"idempotency_key": f"made-{seed}-{i}",
-                                         "limits": {"output_bytes": 64 << 20}}) for i in range(5)]
+                                         "limits": {"memory_bytes": 1 << 30, "output_bytes": 64 << 20}}) for i in range(5)]
     ids = [a.json["session"]["id"] for a in made]
     commands = [Command(f"/v1/sessions/{ids[n % 5]}", n, seed) for n in range(50)]
     streams, polled = 20, 30

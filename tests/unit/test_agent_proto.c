@@ -198,8 +198,11 @@ static void impossible_values_in_logs_are_refused(void)
 
 	l.log_bytes = 4095;
 	CHECK(judge_logs(&l, 2));
-	l.log_bytes = AGENT_LOG_MAX * 2;
+	l.log_bytes = AGENT_LOG_OLD_MAX * 2;
 	CHECK(judge_logs(&l, 2));
+	l.log_bytes =
+		AGENT_LOG_OLD_MAX; /* of a command that an engine of an older version started */
+	CHECK(!judge_logs(&l, 2));
 	l = good_logs();
 	l.proc.exit.at.out_end++; /* more than the ring holds */
 	CHECK(judge_logs(&l, 2));

@@ -82,6 +82,23 @@ static void limits_are_capped(void)
 	template_fini(&most);
 }
 
+static void output_fits_the_memory(void)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+	struct template t;
+	struct err err;
+
+	/* stored by an older version */
+	CHECK(parse("{\"limits\":{\"output_bytes\":1099511627776}}", &t, &err) == 0);
+	CHECK(t.limits.output_bytes == LIMITS_OUTPUT_MAX && template_has_limit(&t, "output_bytes"));
+	CHECK(!template_has_limit(&t, "memory_bytes") && !template_has_limit(&t, "nonsense"));
+	CHECK(template_set_limit(&t, "memory_bytes", 32 << 20, &err) == 0);
+	CHECK(template_apply(&t, &spec, &err) == 0 && spec.limits.output_bytes == 8 << 20);
+	CHECK(template_set_limit(&t, "output_bytes", LIMITS_OUTPUT_MAX + 1, &err) == -1);
+	CHECK(strstr(err.msg, "output_bytes") && strstr(err.msg, "64M"));
+	template_fini(&t);
+}
+
 static void mistakes_are_named(void)
 {
 	static const struct {
@@ -222,6 +239,7 @@ int main(void)
 	RUN(everything_is_read);
 	RUN(the_source_is_stored);
 	RUN(limits_are_capped);
+	RUN(output_fits_the_memory);
 	RUN(mistakes_are_named);
 	RUN(later_variables_replace_earlier_ones);
 	RUN(users);

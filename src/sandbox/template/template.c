@@ -104,6 +104,14 @@ int template_set_limit(struct template *t, const char *name, uint64_t value, str
 	return err_set(err, ERR_INVALID, "unknown limit \"%.40s\"", name);
 }
 
+bool template_has_limit(const struct template *t, const char *name)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(fields); i++)
+		if (strcmp(name, fields[i].name) == 0)
+			return t->limits_set & 1u << i;
+	return false;
+}
+
 void template_demand_limits(struct template *t)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(fields); i++)
@@ -241,6 +249,7 @@ int template_apply(const struct template *t, struct sandbox_spec *spec, struct e
 	for (unsigned i = 0; i < ARRAY_LEN(fields); i++)
 		if (t->limits_set & 1u << i)
 			copy_field(&fields[i], &t->limits, &spec->limits);
+	limits_fit_output(&spec->limits);
 	spec->class = t->class;
 	spec->demand |= t->demand;
 	if (!t->workdir_overridden && template_can_make_workdir(t))

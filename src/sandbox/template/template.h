@@ -53,6 +53,7 @@ bool template_has_mark(const char *home, const char *name, enum template_mark ma
 /* Sets NAME of "NAME=VALUE", replacing an earlier value. */
 int template_set_env(struct template *t, const char *assignment, struct err *err);
 int template_set_limit(struct template *t, const char *name, uint64_t value, struct err *err);
+bool template_has_limit(const struct template *t, const char *name); /* it is set */
 /* Demands that each limit that is set can be enforced. */
 void template_demand_limits(struct template *t);
 /* JSON names of the fields of struct limits: "memory_bytes" ...; NULL after the last. */
@@ -68,9 +69,9 @@ int template_merge(struct template *base, const struct template *over, struct er
 int template_cap(struct template *t, const struct template *most, struct err *err);
 /* The name of the first limit set in `t` that exceeds the one set in `most`, or NULL. */
 const char *template_exceeded_limit(const struct template *t, const struct template *most);
-/* Copies limits, class, demand, and uid and gid (if the user is a number) into the spec, which also
- * borrows the working directory, unless it was overridden: the sandbox makes it if it does not
- * exist. */
+/* Copies limits (with limits_fit_output()), class, demand, and uid and gid (if the user is a
+ * number) into the spec, which also borrows the working directory, unless it was overridden: the
+ * sandbox makes it if it does not exist. */
 int template_apply(const struct template *t, struct sandbox_spec *spec, struct err *err);
 /* Whether struct sandbox_spec may have its working directory. */
 bool template_can_make_workdir(const struct template *t);

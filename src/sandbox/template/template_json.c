@@ -52,6 +52,13 @@ static int take_env(const json_t *v, struct template *t, struct err *err)
 	return 0;
 }
 
+/* Older versions stored larger rings than there are now; what was stored stays usable. */
+static uint64_t bound_stored(const char *key, uint64_t value)
+{
+	return !strcmp(key, "output_bytes") && value > LIMITS_OUTPUT_MAX ? LIMITS_OUTPUT_MAX
+									 : value;
+}
+
 static int take_limits(json_t *v, struct template *t, struct err *err)
 {
 	const char *key;
@@ -62,7 +69,8 @@ static int take_limits(json_t *v, struct template *t, struct err *err)
 	json_object_foreach (v, key, item) {
 		if (check_type(json_is_integer(item) && json_integer_value(item) >= 0, key,
 			       "a whole number", err) < 0 ||
-		    template_set_limit(t, key, (uint64_t)json_integer_value(item), err) < 0)
+		    template_set_limit(
+			    t, key, bound_stored(key, (uint64_t)json_integer_value(item)), err) < 0)
 			return -1;
 	}
 	return 0;
