@@ -60,6 +60,8 @@ int init_socket_bind(struct keeper *k, const struct keeper_create *c, int fd, st
 			  .uid = c->uid,
 			  .gid = c->gid,
 			  .open_files = c->limits.open_files,
+			  .output_pages = (uint32_t)(limits_output_share(c->limits.memory_bytes) /
+						     AGENT_PAGE),
 			  .file_bytes = c->limits.file_bytes },
 	};
 	int r;

@@ -354,6 +354,63 @@ static void retained_output_of_ended_commands_is_bounded(void)
 	CHECK(logs.l.proc.exit.hits == 0 && logs.l.proc.exit.at.out_start == 0);
 }
 
+static uint32_t set_share(uint32_t pages)
+{
+	struct agent_limits l = { .open_files = 256,
+				  .output_pages = pages,
+				  .file_bytes = 64 << 20 };
+
+	return call(AGENT_LIMITS, &l, sizeof(l));
+}
+
+static bool kill_command(uint64_t id)
+{
+	oc.exec = id;
+	return call(AGENT_SIGNAL, &(struct agent_signal){ id, SIGKILL, AGENT_TO_TREE },
+		    sizeof(struct agent_signal)) == AGENT_OK &&
+	       ends_within(id, WAIT_MS) && call_ref(AGENT_FORGET, id) == AGENT_OK;
+}
+
+/* 4 MiB for all running commands, and 1 MiB for those of lodge. */
+static void rings_of_running_commands_are_bounded(void)
+{
+	const struct want rings = { .log_bytes = 1 << 20, .argv = ARGV("sleep", "777") };
+	const struct want small = { .log_bytes = 4096, .argv = ARGV("echo", "x") };
+	const struct want one = { .log_bytes = 1 << 20,
+				  .flags = AGENT_MERGE,
+				  .argv = ARGV("sleep", "777") };
+	struct agent_error e;
+	uint64_t first = cl.next_exec;
+
+	CHECK(set_share((4 << 20) / AGENT_PAGE) == AGENT_OK);
+	CHECK(begin(&rings) == AGENT_STARTED && begin(&rings) == AGENT_STARTED);
+	CHECK(begin(&rings) == AGENT_ERROR && error_code() == ERR_LIMIT);
+	memcpy(&e, reply.body, sizeof(e));
+	CHECK(e.sys == AGENT_NO_OUTPUT && strstr(error_text(), "4M"));
+	CHECK(begin(&one) == AGENT_STARTED); /* in the spare MiB */
+	CHECK(begin(&small) == AGENT_ERROR && error_code() == ERR_LIMIT);
+	CHECK(kill_command(first) && begin(&small) == AGENT_STARTED);
+	CHECK(set_share(0) == AGENT_OK); /* an engine that does not know of it */
+	CHECK(begin(&rings) == AGENT_STARTED && begin(&rings) == AGENT_STARTED);
+	for (uint64_t id = first + 1; id < cl.next_exec; id++)
+		if (id != first + 2 && id != first + 4 && id != first + 5)
+			CHECK(kill_command(id));
+}
+
+static void retained_output_is_bounded_by_the_share(void)
+{
+	uint64_t first, second;
+
+	CHECK(set_share((20 << 20) / AGENT_PAGE) == AGENT_OK);
+	first = write_much(cl.next_exec);
+	second = write_much(cl.next_exec);
+	CHECK(first && second && write_much(cl.next_exec)); /* 24 MiB of them are kept */
+	CHECK(run_bash("true"));
+	CHECK(get_logs(first) == AGENT_LOGR && logs.nfds == 0);
+	CHECK(get_logs(second) == AGENT_LOGR && logs.nfds == 2);
+	CHECK(set_share(0) == AGENT_OK);
+}
+
 static int open_descriptors(void)
 {
 	char text[64];
@@ -412,6 +469,8 @@ int main(void)
 	RUN(numbers_of_side_connections_do_not_count);
 	RUN(a_job_has_no_logs_but_an_error);
 	RUN(retained_output_of_ended_commands_is_bounded);
+	RUN(rings_of_running_commands_are_bounded);
+	RUN(retained_output_is_bounded_by_the_share);
 	client_stop();
 	if (setrlimit(RLIMIT_NOFILE, &few) < 0 || !start())
 		return 1;

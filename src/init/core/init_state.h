@@ -22,7 +22,8 @@ enum {
 	INIT_EXEC_WAIT_MS = 2000, /* for a child to exec its program */
 	INIT_KILLS_MAX = 50, /* attempts to kill what is left of a timed-out command */
 	INIT_TEMPS_MAX = 64,
-	INIT_KEPT_BYTES = 64 << 20, /* output of commands that ended and are not forgotten */
+	INIT_KEPT_BYTES = 64 << 20, /* output of commands that ended and are not forgotten, if the
+				       share of the sandbox is not less */
 };
 
 /* The user of a file operation or a command. */

@@ -232,11 +232,15 @@ static int handle_deadlines(struct request *q, struct err *err)
 
 static int handle_limits(struct request *q, struct err *err)
 {
+	struct agent_bind *b = &init_binding.b;
 	BODY(q, agent_limits);
 
 	(void)err;
-	init_binding.b.open_files = m.open_files;
-	init_binding.b.file_bytes = m.file_bytes;
+	b->output_pages = m.output_pages;
+	if (b->open_files == m.open_files && b->file_bytes == m.file_bytes)
+		return 0;
+	b->open_files = m.open_files;
+	b->file_bytes = m.file_bytes;
 	spare_shell_restart(); /* the one that waits has the limits of before */
 	return 0;
 }

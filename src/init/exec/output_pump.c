@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "init/exec/agent_conn.h"
 #include "init/exec/event_loop.h"
 
@@ -28,6 +29,40 @@ static void write_log_head(const struct process *r, const struct output_stream *
 	(void)!pwrite(s->log, &head, sizeof(head), 0);
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* The rings of commands that run, at their full size: they may fill at any time. */
+static uint64_t count_rings(void)
+{
+	uint64_t bytes = 0;
+
+	for (struct process *r = NULL; (r = process_table_next(r));)
+		for (int i = 0; i < 2 && r->state != PROCESS_DONE; i++)
+			bytes += r->out[i].log >= 0 ? r->log_bytes : 0;
+	return bytes;
+}
+
+/* 0: not known. */
+static uint64_t share_bytes(void)
+{
+	return (uint64_t)init_binding.b.output_pages * AGENT_PAGE;
+}
+
+/* Of a command whose logs are counted already. */
+static int check_share(struct err *err)
+{
+	char max[SIZE_TEXT];
+
+	if (!share_bytes() || count_rings() <= share_bytes() + AGENT_OUTPUT_SPARE)
+		return 0;
+	err_set(err, ERR_LIMIT,
+		"no memory for the output of another command: all commands have %s (half of the "
+		"limit memory_bytes); retry when some have ended",
+		units_format(share_bytes(), max));
+	err->sys = AGENT_NO_OUTPUT;
+	return -1;
+}
+
 int output_pump_open(struct process *r, const int *logs, int nlogs, uint64_t log_bytes,
 		     struct err *err)
 {
@@ -36,6 +71,8 @@ int output_pump_open(struct process *r, const int *logs, int nlogs, uint64_t log
 	r->log_bytes = log_bytes;
 	for (int i = 0; i < nlogs; i++)
 		r->out[i].log = logs[i];
+	if (check_share(err) < 0)
+		return -1;
 	for (int i = 0; i < nlogs; i++) {
 		int mode = fcntl(logs[i], F_GETFL);
 
@@ -356,7 +393,8 @@ static struct process *oldest_with_logs(void)
  * of the descriptors leaves enough for running commands. */
 void output_pump_trim(void)
 {
-	uint64_t fds = 0, bytes = 0;
+	uint64_t fds = 0, bytes = 0, share = share_bytes();
+	uint64_t max = share && share < INIT_KEPT_BYTES ? share : INIT_KEPT_BYTES;
 	struct rlimit l;
 
 	for (struct process *r = NULL; (r = process_table_next(r));)
@@ -364,7 +402,7 @@ void output_pump_trim(void)
 			count_kept(r, &fds, &bytes);
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
 		return;
-	while (fds > l.rlim_cur / 4 || bytes > INIT_KEPT_BYTES) {
+	while (fds > l.rlim_cur / 4 || bytes > max) {
 		uint64_t less_fds = 0, less_bytes = 0;
 		struct process *r = oldest_with_logs();
 
