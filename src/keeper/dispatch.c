@@ -168,7 +168,8 @@ static int handle_limits(struct keeper *k, struct exchange *x, struct err *err)
 	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 	int r;
 
-	if (!sb || cgroup_set_limits(&k->cgroups, sb->group, &x->req->limits, true, err) < 0)
+	if (!sb ||
+	    cgroup_set_limits(&k->cgroups, sb->group, &x->req->limits, CGROUP_IN_USE, err) < 0)
 		return -1;
 	r = sandbox_table_is_alive(sb) ? devfs_resize_of(sb->pid, x->req->limits.memory_bytes) : 0;
 	if (r < 0)

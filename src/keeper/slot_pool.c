@@ -95,7 +95,7 @@ int slot_pool_set_limits(struct keeper *k, const char *group, pid_t init,
 
 	if (is_default(limits))
 		return 0;
-	if (cgroup_set_limits(&k->cgroups, group, limits, true, err) < 0)
+	if (cgroup_set_limits(&k->cgroups, group, limits, CGROUP_WAITING, err) < 0)
 		return -1;
 	r = devfs_resize_of(init, limits->memory_bytes);
 	return r < 0 ? err_sys(err, -r, "resize /dev/shm") : 0;
@@ -109,7 +109,7 @@ static int limit_parts(struct keeper *k, const struct sandbox_parts *p, const st
 
 	if (is_default(limits))
 		return 0;
-	if (cgroup_set_limits(&k->cgroups, p->group, limits, false, err) < 0)
+	if (cgroup_set_limits(&k->cgroups, p->group, limits, CGROUP_EMPTY, err) < 0)
 		return -1;
 	r = devfs_resize(&p->dev, limits->memory_bytes);
 	return r < 0 ? err_sys(err, -r, "resize /dev/shm") : 0;
@@ -172,6 +172,7 @@ static bool fits_rooted_slot(const struct keeper *k, const struct keeper_create 
 	l.cpu_milli = u.limits.cpu_milli;
 	l.cpu_weight = u.limits.cpu_weight;
 	l.pids = u.limits.pids;
+	l.output_bytes = u.limits.output_bytes; /* the engine enforces it */
 	return strcmp(c->template, u.template) == 0 && strcmp(c->hostname, u.hostname) == 0 &&
 	       memcmp(&l, &u.limits, sizeof(l)) == 0 && c->store == u.store && c->keep == u.keep &&
 	       c->nlayers == 0 && c->nbinds == 0 && !*c->workdir && c->uid == u.uid &&

@@ -159,7 +159,27 @@ other_memory_is_untouched() {
 limits_are_written() {
 	start --memory 64M --pids 33 --cpus 0.5 -- sleep 777 || return 1
 	setting cmd/memory.max 67108864 && setting cmd/memory.swap.max 0 && setting pids.max 35 &&
-		setting cpu.max '50000 100000' && setting cpu.weight 100 && setting init/memory.max max
+		setting cpu.max '50000 100000' && setting cpu.weight 100 && 
+		setting init/memory.max 134217728 && setting init/memory.swap.max 0 # twice its share, and 64M
+}
+
+output_is_charged_to_init() { # and fits: two rings of 16M, in a group that has 128M
+	start --json --memory 64M --output 16M -c 'head -c 40M /dev/zero; head -c 40M /dev/zero >&2; sleep 777' || return 1
+	wait_for init_holds 33554432 && setting init/memory.max 134217728 && same 0 "$(init_kills)"
+	set -- $?
+	stop
+	return "$1"
+}
+
+init_holds() { # init_holds BYTES
+	local now
+	now=$(<"$box/init/memory.current")
+	echo "init has $now"
+	((now >= $1))
+}
+
+init_kills() {
+	sed -n 's/^oom_kill //p' "$box/init/memory.events"
 }
 
 init_is_apart() { # lodge-init in init/, the command in a leaf, no process in between
@@ -172,7 +192,7 @@ init_is_apart() { # lodge-init in init/, the command in a leaf, no process in be
 
 limits_belong_to_the_host() { # lodge-init may create leaves and move into them, but not change limits
 	local f
-	for f in cpu.max pids.max memory.max cgroup.subtree_control cmd/memory.max cmd/cgroup.subtree_control; do
+	for f in cpu.max pids.max memory.max cgroup.subtree_control init/memory.max cmd/memory.max cmd/cgroup.subtree_control; do
 		same 0 "$(stat -c %u "$box/$f")" || return 1
 	done
 }
@@ -295,6 +315,7 @@ check 'the limits belong to the host' limits_belong_to_the_host
 check 'traces of it are seen' traces_are_seen
 check 'the group freezes and thaws' freezes_by_file
 check 'nothing is left when lodge is ended' background_ends
+check 'output is charged to the group of init' output_is_charged_to_init
 check 'freeze and thaw by the keeper' vm-driver freeze
 check 'a frozen sandbox can be ended' vm-driver frozen-end
 check 'limits of a live sandbox change' vm-driver limits

@@ -21,6 +21,7 @@
 enum {
 	CPU_PERIOD_US = 100000,
 	FREEZE_WAIT_MS = 2000,
+	INIT_ALLOWANCE = 64 << 20,
 };
 
 static int open_dir(int parent, const char *name)
@@ -55,12 +56,39 @@ static int set_v2(int dir, const struct limits *l, struct err *err)
 	return set_number(dir, "pids.max", false, l->pids + LIMITS_OWN_PIDS, err);
 }
 
-static int set_v2_memory(int dir, const struct limits *l, struct err *err)
+/* lodge-init writes the output of commands: rings of running ones and logs of ended ones, each up
+ * to their share. Beside them it has tables of a fixed size, and input that commands have not read
+ * yet: AGENT_EXECS_MAX times AGENT_DATA_MAX. */
+static uint64_t init_memory(const struct limits *l)
+{
+	return 2 * limits_output_share(l->memory_bytes) + INIT_ALLOWANCE;
+}
+
+/* `in_use`: only raises it. The rings that exist may still fill, and below what they take the
+ * kernel would kill lodge-init. */
+static int set_init_memory(int dir, const struct limits *l, bool in_use, struct err *err)
+{
+	auto_close int init = open_dir(dir, "init");
+	uint64_t now;
+
+	if (init < 0)
+		return err_sys(err, errno, "init");
+	/* of an older version: "max" */
+	if (in_use && (file_number_at(init, "memory.max", "", &now) < 0 || now >= init_memory(l)))
+		return 0;
+	if (set_number(init, "memory.max", false, init_memory(l), err) < 0)
+		return -1;
+	return set_number(init, "memory.swap.max", true, 0, err);
+}
+
+static int set_v2_memory(int dir, const struct limits *l, bool in_use, struct err *err)
 {
 	auto_close int cmd = open_dir(dir, "cmd");
 
 	if (cmd < 0)
 		return err_sys(err, errno, "cmd");
+	if (set_init_memory(dir, l, in_use, err) < 0)
+		return -1;
 	if (set_number(cmd, "memory.max", false, l->memory_bytes, err) < 0)
 		return -1;
 	return set_number(cmd, "memory.swap.max", true, 0, err);
@@ -170,7 +198,7 @@ int cgroup_enter(struct cgroup_fds *f, const struct limits *l, struct err *err)
 	f->oom = openat(f->dir, "cmd/memory.events", O_RDONLY | O_CLOEXEC);
 	if (f->oom < 0)
 		return err_sys(err, errno, "memory.events");
-	return set_v2_memory(f->dir, l, err);
+	return set_v2_memory(f->dir, l, false, err);
 }
 
 static int make_v1(struct cgroup_host *h, int which, const char *id, const struct limits *l,
@@ -221,8 +249,8 @@ int cgroup_make(struct cgroup_host *h, const char *id, const struct limits *l, u
 	return 0;
 }
 
-int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, bool entered,
-		      struct err *err)
+int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l,
+		      enum cgroup_use use, struct err *err)
 {
 	if (h->v2_limits) {
 		auto_close int dir = open_dir(h->v2, id);
@@ -231,7 +259,7 @@ int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits
 			return err_sys(err, errno, "cgroup");
 		if (set_v2(dir, l, err) < 0)
 			return -1;
-		return entered ? set_v2_memory(dir, l, err) : 0;
+		return use == CGROUP_EMPTY ? 0 : set_v2_memory(dir, l, use == CGROUP_IN_USE, err);
 	}
 	for (int i = 0; i < CGROUP_V1_COUNT; i++) {
 		auto_close int dir = h->v1[i] < 0 ? -1 : open_dir(h->v1[i], id);

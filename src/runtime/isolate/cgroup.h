@@ -39,9 +39,13 @@ void cgroup_fds_close(struct cgroup_fds *fds);
  * in v1. */
 int cgroup_enter(struct cgroup_fds *f, const struct limits *limits, struct err *err);
 
-/* `entered` false: it has no process yet, and cgroup_enter() will set its memory limit. */
-int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, bool entered,
-		      struct err *err);
+enum cgroup_use {
+	CGROUP_EMPTY, /* no process yet: cgroup_enter() will set the memory limits */
+	CGROUP_WAITING, /* a slot of the pool: nothing of the guest has run */
+	CGROUP_IN_USE, /* the memory of lodge-init is only raised */
+};
+int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l,
+		      enum cgroup_use use, struct err *err);
 int cgroup_freeze(struct cgroup_host *h, const char *id, bool frozen, struct err *err);
 int cgroup_stats(struct cgroup_host *h, const char *id, struct keeper_stats *ret, struct err *err);
 
