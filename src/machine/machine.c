@@ -65,7 +65,10 @@ static void set_disk_variable(struct machine *v, uint64_t bytes)
 /* With machine.mutex. */
 static void send_limits(struct machine *v, const struct limits *l)
 {
-	struct agent_limits m = { .open_files = l->open_files, .file_bytes = l->file_bytes };
+	struct agent_limits m = { .open_files = l->open_files,
+				  .output_pages = (uint32_t)(limits_output_share(l->memory_bytes) /
+							     AGENT_PAGE),
+				  .file_bytes = l->file_bytes };
 	struct err ignored; /* the connection ended: so does the sandbox */
 
 	if (!v->conn || v->gone)
@@ -76,18 +79,21 @@ static void send_limits(struct machine *v, const struct limits *l)
 	machine_update_poll(v);
 }
 
-void machine_set_limits(struct machine *v, const struct limits *l)
+void machine_set_limits(struct machine *v, const struct limits *l, uint32_t limits_set)
 {
-	struct template now = { .limits = *l };
-	struct err ignored; /* the keeper has checked them */
-
 	set_disk_variable(v, l->disk_bytes);
 	MUTEX_GUARD(&v->mutex);
-	for (unsigned i = 0; template_limit_name(i); i++)
-		if (template_limit_value(&now, i) != template_limit_value(&v->spec, i))
-			(void)template_set_limit(&v->spec, template_limit_name(i),
-						 template_limit_value(&now, i), &ignored);
+	v->spec.limits = *l;
+	v->spec.limits_set = limits_set;
 	send_limits(v, l);
+}
+
+/* A slot of the pool was bound with the default limits. */
+static void tell_share(struct machine *v)
+{
+	MUTEX_GUARD(&v->mutex);
+	if (v->spec.limits.memory_bytes != limits_default().memory_bytes)
+		send_limits(v, &v->spec.limits);
 }
 
 int machine_new(struct engine *e, const struct store_session *rec, struct template *spec,
@@ -114,6 +120,8 @@ int machine_new(struct engine *e, const struct store_session *rec, struct templa
 		exec_detach_all(v);
 		return -1;
 	}
+	if (!adopted)
+		tell_share(v);
 	*ret = steal_ptr(&v);
 	return 0;
 }

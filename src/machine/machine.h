@@ -37,6 +37,7 @@ struct machine {
 	unsigned nbusy_conns;
 	unsigned nidle_conns, nopen_conns; /* of side connections: kept; kept or in use */
 	struct template spec; /* the template merged with the session's options */
+	uint64_t output_reserved; /* sizes of the output rings, see output_share.h */
 	uint64_t uncounted_bytes; /* of output saved since the files were last counted */
 	struct machine *next_removed; /* engine.mutex */
 };
@@ -49,8 +50,8 @@ int machine_new(struct engine *e, const struct store_session *rec, struct templa
  * reference. */
 void machine_close(struct machine *v);
 /* Limits that the keeper does not enforce apply to commands and writes that start from now on. With
- * the session's lock. */
-void machine_set_limits(struct machine *v, const struct limits *l);
+ * the session's lock. `limits_set` as in struct template. */
+void machine_set_limits(struct machine *v, const struct limits *l, uint32_t limits_set);
 struct machine *machine_ref(struct machine *v);
 void machine_unref(struct machine *v);
 DEFINE_AUTO(struct machine *, machine_unref);

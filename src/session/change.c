@@ -73,14 +73,18 @@ int session_activity(struct engine *e, const struct caller *caller, const struct
 static int apply_limits(struct session *n, const struct store_session *s, struct err *err)
 {
 	struct keeper_request req = keeper_client_request(KEEPER_LIMITS, n->rec.sandbox);
+	struct sandbox_spec full = sandbox_spec_default();
+	auto_fini(template_fini) struct template all;
 
+	template_init(&all);
 	if (!n->machine)
 		return 0;
-	if (spec_limits(n->engine, s, &req.limits, err) < 0)
+	if (spec_load(n->engine, s, &all, err) < 0 || template_apply(&all, &full, err) < 0)
 		return -1;
+	req.limits = full.limits;
 	if (keeper_conn_call(n->engine, &req, NULL, err) < 0)
 		return -1;
-	machine_set_limits(n->machine, &req.limits);
+	machine_set_limits(n->machine, &req.limits, all.limits_set);
 	return 0;
 }
 
@@ -121,6 +125,23 @@ static int patch_spec(const struct template *limits, struct store_session *s, st
 	return 0;
 }
 
+/* Of a change that concerns it: what was stored before may be larger. */
+static int check_output(struct engine *e, const struct template *limits,
+			const struct store_session *s, struct err *err)
+{
+	auto_fini(template_fini) struct template own;
+	struct limits now;
+
+	template_init(&own);
+	if (!template_has_limit(limits, "output_bytes") &&
+	    !template_has_limit(limits, "memory_bytes"))
+		return 0;
+	if (spec_limits(e, s, &now, err) < 0 ||
+	    template_parse("session", s->spec, strlen(s->spec), &own, err) < 0)
+		return -1;
+	return session_output_check(&own, now.memory_bytes, err);
+}
+
 static int patch_limits(struct session *n, const struct template *limits, struct store_session *s,
 			struct err *err)
 {
@@ -129,7 +150,8 @@ static int patch_limits(struct session *n, const struct template *limits, struct
 
 	keeper_conn_enforcement(n->engine, &f);
 	if (enforcement_check(&f, KEEPER_STORE_DISK, limits->demand, err) < 0 ||
-	    patch_spec(limits, s, err) < 0 || spec_limits(n->engine, s, &now, err) < 0)
+	    patch_spec(limits, s, err) < 0 || check_output(n->engine, limits, s, err) < 0 ||
+	    spec_limits(n->engine, s, &now, err) < 0)
 		return -1;
 	s->memory_bytes = (int64_t)now.memory_bytes;
 	s->disk_bytes = (int64_t)now.disk_bytes;

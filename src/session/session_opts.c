@@ -56,6 +56,16 @@ int session_metadata_check(const char *text, struct err *err)
 	return 0;
 }
 
+int session_output_check(const struct template *own, uint64_t memory_bytes, struct err *err)
+{
+	struct limits l = { .memory_bytes = memory_bytes };
+
+	if (!own || !template_has_limit(own, "output_bytes"))
+		return 0;
+	l.output_bytes = own->limits.output_bytes;
+	return limits_check_output(&l, "limits.", err);
+}
+
 /* As they are before any policy. */
 static int check_limits(struct engine *e, const struct session_opts *w, const char *template,
 			struct template *merged, struct err *err)
@@ -67,7 +77,9 @@ static int check_limits(struct engine *e, const struct session_opts *w, const ch
 	if ((w->overrides && template_merge(merged, w->overrides, err) < 0) ||
 	    template_apply(merged, &spec, err) < 0)
 		return -1;
-	return limits_check(&spec.limits, "limits.", err);
+	return limits_check(&spec.limits, "limits.", err) < 0
+		       ? -1
+		       : session_output_check(w->overrides, spec.limits.memory_bytes, err);
 }
 
 static int check_times(const struct session_opts *w, struct err *err)

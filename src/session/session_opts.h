@@ -16,6 +16,9 @@ int session_opts_template(struct engine *e, const struct caller *caller,
 			  const struct session_opts *w, char ret[STORE_ID], struct err *err);
 /* Whether it is the text of a JSON object, and not too much of it. NULL is. */
 int session_metadata_check(const char *text, struct err *err);
+/* ERR_INVALID that names both fields if the limits of a session itself (may be NULL) have more
+ * output than this memory allows. */
+int session_output_check(const struct template *own, uint64_t memory_bytes, struct err *err);
 /* The record of a new session; *ret is for store_session_fini(). */
 int session_opts_to_record(struct engine *e, const struct caller *caller,
 			   const struct session_opts *w, const struct policy_rules *rules,

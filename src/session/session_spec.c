@@ -29,6 +29,7 @@ int spec_load(struct engine *e, const struct store_session *s, struct template *
 	    (s->spec && template_parse("session", s->spec, strlen(s->spec), &over, err) < 0) ||
 	    template_merge(&base, &over, err) < 0 || cap(e, s, &base, err) < 0)
 		return -1;
+	limits_fit_output(&base.limits);
 	template_fini(ret);
 	*ret = steal_struct(&base);
 	return 0;
@@ -58,6 +59,7 @@ void session_limits(struct engine *e, const struct store_session *s, struct limi
 		ret->memory_bytes = (uint64_t)s->memory_bytes;
 	if (s->disk_bytes)
 		ret->disk_bytes = (uint64_t)s->disk_bytes;
+	limits_fit_output(ret);
 }
 
 int spec_base(struct engine *e, const struct store_session *s, char ret[STORE_ID], struct err *err)

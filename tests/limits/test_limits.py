@@ -280,6 +280,16 @@ def test_output_limit(world):
     assert 60000 <= len(j["stdout"]) <= 65536 and r.code == 0, len(j["stdout"])
 
 
+def test_output_is_at_most_a_quarter_of_the_memory(world):
+    r = world.run(["--memory", "32M", "--output", "9M"], ["true"])
+    assert r.code == 125 and r.err == "lodge: --output: must be at most 8M, a quarter of --memory (32M)\n", r
+    r = world.run(["--output", "65M"], ["true"])
+    assert r.code == 2 and "--output 65M: must be between 4K and 64M" in r.err, r
+    for options in (["--output", "8M"], []):  # the default is as much
+        hits, j, r = hit(world, ["--memory", "32M", *options], "head -c 9M /dev/zero | tr '\\0' a")
+        assert "LIMIT_OUTPUT" in hits and len(j["stdout"]) == 8 << 20, (hits, r)
+
+
 def test_output_is_complete_without_json(world):
     """The output is streamed, so nothing is dropped for a slow reader."""
     p = world.start([], ["bash", "-c", "head -c 20000000 /dev/zero; printf end"])

@@ -196,23 +196,27 @@ static int accept_flag(void *at, const char *name, const char *value, struct err
 
 /* ---- the sandbox ----------------------------------------------------------------------------- */
 
-static bool has_limit(const struct run_opts *o, const char *name)
-{
-	for (unsigned i = 0; template_limit_name(i); i++)
-		if (!strcmp(template_limit_name(i), name))
-			return o->base.limits_set & 1u << i;
-	return false;
-}
-
 /* Memory, unless the disk limit is larger than the memory limit. */
 static void choose_store(const struct run_opts *o, struct sandbox_spec *spec)
 {
 	struct limits *l = &spec->limits;
-	bool large = has_limit(o, "disk_bytes") && l->disk_bytes > l->memory_bytes;
+	bool large = template_has_limit(&o->base, "disk_bytes") && l->disk_bytes > l->memory_bytes;
 
 	spec->store = o->store ? o->store : large ? KEEPER_STORE_DISK : KEEPER_STORE_MEMORY;
 	if (spec->store == KEEPER_STORE_MEMORY && l->disk_bytes > l->memory_bytes)
 		l->disk_bytes = l->memory_bytes;
+}
+
+/* The output is memory beside --memory, a quarter of it per stream at most. */
+static int check_output(const struct run_opts *o, const struct limits *l, struct err *err)
+{
+	uint64_t max = limits_output_max(l->memory_bytes);
+	char most[SIZE_TEXT], memory[SIZE_TEXT];
+
+	if (!template_has_limit(&o->over, "output_bytes") || o->over.limits.output_bytes <= max)
+		return 0;
+	return err_set(err, ERR_INVALID, "--output: must be at most %s, a quarter of --memory (%s)",
+		       units_format(max, most), units_format(l->memory_bytes, memory));
 }
 
 static int fill_spec(const struct run_opts *o, struct sandbox_spec *spec,
@@ -220,7 +224,7 @@ static int fill_spec(const struct run_opts *o, struct sandbox_spec *spec,
 {
 	spec->template = o->template;
 	spec->hostname = o->hostname;
-	if (template_apply(&o->base, spec, err) < 0)
+	if (template_apply(&o->base, spec, err) < 0 || check_output(o, &spec->limits, err) < 0)
 		return -1;
 	if (spec->class == KEEPER_CLASS_USER && (!spec->uid || !spec->gid))
 		return err_set(err, ERR_INVALID, "root needs --root");
