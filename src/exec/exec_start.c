@@ -17,10 +17,9 @@
 #include "machine/exec_output_file.h"
 #include "machine/exec_reason.h"
 #include "machine/machine_watch.h"
+#include "machine/output_share.h"
 #include "session/reconcile.h"
 #include "exec/command_policy.h"
-
-enum { OUTPUT_DEFAULT = 1 << 20 };
 
 /* ---- options -------------------------------------------------------------------------------- */
 
@@ -92,16 +91,17 @@ static const char **merge_env(const struct template *t, const char *const *over)
 	return env;
 }
 
-static uint64_t output_limit(const struct template *t, uint64_t requested)
+/* A command gets what it asks for. The limit of the session is the size of its rings as long as
+ * there is memory for them. */
+static struct output_demand output_demand(const struct template *t, const struct exec_opts *opts)
 {
-	uint64_t max = t->limits.output_bytes;
+	struct output_demand d = { .streams = opts->merge || opts->pty ? 1 : 2,
+				   .bytes = opts->output_bytes,
+				   .exact = opts->output_bytes != 0 };
 
-	for (unsigned i = 0; !requested && template_limit_name(i); i++)
-		if ((t->limits_set & (1u << i)) && !strcmp(template_limit_name(i), "output_bytes"))
-			requested = max;
-	if (!requested)
-		requested = OUTPUT_DEFAULT;
-	return requested < max ? requested : max;
+	if (!d.bytes && template_has_limit(t, "output_bytes"))
+		d.bytes = t->limits.output_bytes;
+	return d;
 }
 
 static int check_output(const struct exec_opts *opts, const struct template *t, struct err *err)
@@ -250,7 +250,7 @@ static int begin_exec(struct exec_record *c, const struct exec_launch *s, struct
 					.cwd = opts->cwd ? opts->cwd : v->spec.workdir,
 					.user = opts->user ? opts->user : v->spec.user,
 					.timeout_ms = opts->timeout_ms,
-					.log_bytes = output_limit(&v->spec, opts->output_bytes),
+					.log_bytes = c->log_bytes,
 					.stdin_open = opts->stdin_open,
 					.merge = opts->merge,
 					.login = opts->login,
@@ -285,10 +285,17 @@ static int begin_exec(struct exec_record *c, const struct exec_launch *s, struct
 	return 0;
 }
 
-static int check_responds(struct machine *v, struct err *err)
+/* Reserves memory for its output. */
+static int prepare_start(struct exec_record *c, const struct exec_opts *opts, struct err *err)
 {
+	struct machine *v = c->machine;
+	struct output_demand d;
+
 	MUTEX_GUARD(&v->mutex);
-	return v->stalled && !v->gone ? machine_fail_stalled(v, err) : 0;
+	if (v->stalled && !v->gone)
+		return machine_fail_stalled(v, err);
+	d = output_demand(&v->spec, opts);
+	return output_share_reserve(c, &d, err);
 }
 
 static bool is_key_used(struct exec_launch *s)
@@ -305,16 +312,17 @@ static bool is_key_used(struct exec_launch *s)
  * does not start leaves its key unused, so that a retry can start it. */
 static bool may_begin(struct exec_launch *s, struct exec_record *c, struct err *err)
 {
+	bool ready = prepare_start(c, s->opts, err) == 0;
 	int r;
 
 	if (!s->opts->idempotency_key || s->claimed)
-		return true;
-	if (check_responds(c->machine, err) < 0 && !is_key_used(s))
+		return ready;
+	if (!ready && !is_key_used(s))
 		return false;
 	r = claim_key(c, s->opts->idempotency_key, s->id, err);
 	s->claimed = r == 0;
 	s->used = r > 0;
-	return r == 0;
+	return ready && r == 0;
 }
 
 /* Returns the caller's handle; NULL: it failed, or s->used. */

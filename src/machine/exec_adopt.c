@@ -16,6 +16,7 @@
 #include "machine/exec_adopt.h"
 #include "machine/exec_output_file.h"
 #include "machine/exec_reason.h"
+#include "machine/output_share.h"
 
 enum {
 	PAGE = 200,
@@ -97,6 +98,7 @@ static int adopt_exec(struct machine *v, struct store_exec *rec, struct err *err
 		return r;
 	}
 	c->started = true;
+	output_share_adopt(c);
 	exec_record_link(c);
 	if (guest_exec_state(c->exec) == GUEST_EXEC_EXITED)
 		record_end(c);

@@ -15,6 +15,7 @@
 #include "machine/exec_record.h"
 #include "machine/exec_output_file.h"
 #include "machine/machine_pump.h"
+#include "machine/output_share.h"
 
 /* ---- handles -------------------------------------------------------------------------------- */
 
@@ -91,10 +92,8 @@ static void drop_handle(struct exec_handle *x, bool locked)
 	if (*at)
 		*at = x->next_of_record;
 	last = atomic_fetch_sub(&c->refs, 1) == 1;
-	if (last) {
-		guest_exec_free_keep(c->exec);
-		c->exec = NULL;
-	}
+	if (last)
+		output_share_free(c);
 	if (last && locked && c->machine)
 		c->machine->refs--;
 	if (!locked)
@@ -240,10 +239,8 @@ static void record_end(struct engine *e, struct exec_handle *own)
 		EXEC_RECORD_GUARD(c);
 		(void)guest_exec_forget(c->exec, &err);
 		machine_update_poll(c->machine);
-		if (kept) {
-			guest_exec_free_keep(c->exec);
-			c->exec = NULL;
-		}
+		if (kept)
+			output_share_free(c);
 	}
 	pthread_mutex_lock(&e->workers.mutex);
 	if (known)
@@ -508,8 +505,7 @@ static void detach(struct exec_handle *own)
 {
 	struct exec_record *c = own->record;
 
-	guest_exec_free_keep(c->exec);
-	c->exec = NULL;
+	output_share_free(c);
 	c->own_handle = NULL;
 	pthread_cond_broadcast(&c->changed);
 	drop_handle(own, true);

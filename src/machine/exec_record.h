@@ -57,6 +57,7 @@ struct exec_record {
 	struct store_exec rec; /* id, tenant, session and command never change */
 	struct guest_exec
 		*exec; /* NULL: not begun, in files by now, or (not ended) the engine closes */
+	uint64_t log_bytes, reserved; /* of each ring, and of all: see output_share.h */
 	enum exec_row row;
 	bool started, ended;
 	bool start_failed; /* it never ran: */

@@ -94,7 +94,11 @@ enum guest_exec_state guest_exec_state(const struct guest_exec *x);
 pid_t guest_exec_pid(const struct guest_exec *x);
 const struct guest_exec_result *guest_exec_result(const struct guest_exec *x);
 /* With ERR_LIMIT, instead of an errno: the sandbox reached its own limit. */
-enum guest_exec_shortage { GUEST_EXEC_NO_PIDS = ECHILD, GUEST_EXEC_NO_MEMORY = ENOBUFS };
+enum guest_exec_shortage {
+	GUEST_EXEC_NO_PIDS = ECHILD,
+	GUEST_EXEC_NO_MEMORY = ENOBUFS,
+	GUEST_EXEC_NO_OUTPUT = AGENT_NO_OUTPUT,
+};
 /* The reason of GUEST_EXEC_FAILED or of a failed file job, else code ERR_NONE. sys ENOENT: command
  * not found; EACCES, ENOEXEC: not executable; or an enum guest_exec_shortage. */
 const struct err *guest_exec_error(const struct guest_exec *x);

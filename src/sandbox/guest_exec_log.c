@@ -14,7 +14,8 @@
 enum { LOG_DEFAULT = 1 << 20, CHUNK = 32 * 1024 };
 
 /* The size is sealed, so lodge-init can neither make reads fail nor grow the file. Its pages are
- * charged to the sandbox (cgroup v2) or to the parent cgroup (v1). */
+ * charged to lodge-init, which writes them: to the group `init` of the sandbox (cgroup v2), which
+ * has a limit of its own, or to the group of all sandboxes (v1). */
 int guest_exec_log_new(uint64_t log_bytes, struct err *err)
 {
 	auto_close int fd = memfd_create("lodge-log", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -35,6 +36,26 @@ uint64_t guest_exec_log_size(uint64_t wanted)
 	if (wanted > AGENT_LOG_MAX)
 		return AGENT_LOG_MAX;
 	return (wanted + AGENT_PAGE - 1) / AGENT_PAGE * AGENT_PAGE;
+}
+
+uint64_t guest_exec_log_total(const struct guest_exec *x)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < GUEST_EXEC_STREAMS; i++)
+		bytes += x->streams[i].fd >= 0 ? x->log_bytes : 0;
+	return bytes;
+}
+
+uint64_t guest_exec_log_used(const struct guest_exec *x)
+{
+	uint64_t bytes = 0;
+	struct stat st;
+
+	for (int i = 0; i < GUEST_EXEC_STREAMS; i++)
+		if (x->streams[i].fd >= 0 && fstat(x->streams[i].fd, &st) == 0)
+			bytes += (uint64_t)st.st_blocks * 512;
+	return bytes;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -21,7 +21,11 @@ int guest_exec_save(const struct guest_exec *x, enum guest_exec_stream s, int fd
 /* Writes a line to stderr (with one log: to that) of an exec that has ended without having run. */
 void guest_exec_put_line(struct guest_exec *x, const char *line);
 
-/* For guest_exec.c: the size of a log for `wanted` bytes (0: the default), and a new log. */
+/* Of all logs: the sizes of their rings, and the memory that they occupy now. */
+uint64_t guest_exec_log_total(const struct guest_exec *x);
+uint64_t guest_exec_log_used(const struct guest_exec *x);
+
+/* The size of a log for `wanted` bytes (0: the default), and a new log. */
 uint64_t guest_exec_log_size(uint64_t wanted);
 int guest_exec_log_new(uint64_t log_bytes, struct err *err);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "machine/output_share.h"
 #include "session/query.h"
 #include "session/usage.h"
 #include "session/session.h"
@@ -213,6 +214,19 @@ int session_disk_limit(struct engine *e, const struct caller *caller, const stru
 	keeper_conn_enforcement(e, &f);
 	*ret = f.known && !enforcement_problem(&f, KEEPER_STORE_DISK, "disk_bytes") ? l.disk_bytes
 										    : UINT64_MAX;
+	return 0;
+}
+
+int session_output_memory(struct engine *e, const struct caller *caller,
+			  const struct session_ref *ref, uint64_t *ret, struct err *err)
+{
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	auto_call(machine_unref) struct machine *v = NULL;
+
+	if (session_get(e, caller, ref, &s, err) < 0)
+		return -1;
+	v = session_find_machine(e, s.id);
+	*ret = v ? output_share_used(v) : 0;
 	return 0;
 }
 

@@ -33,6 +33,9 @@ int session_stats(struct engine *e, const struct caller *caller, const struct se
 /* The disk limit of a session; UINT64_MAX: this host does not enforce it. */
 int session_disk_limit(struct engine *e, const struct caller *caller, const struct session_ref *ref,
 		       uint64_t *ret, struct err *err);
+/* Memory of the output of its running commands; 0 without a sandbox. */
+int session_output_memory(struct engine *e, const struct caller *caller,
+			  const struct session_ref *ref, uint64_t *ret, struct err *err);
 
 /* Both return -1: ERR_NOT_FOUND; and, unless nothing is known of it, who destroyed it and why, or
  * how the sandbox that it names ended. */

@@ -36,6 +36,7 @@ static void some_causes_have_their_own_status(void)
 {
 	CHECK(is(ERR_NOT_FOUND, ESTALE, 410, "GONE", false));
 	CHECK(is(ERR_LIMIT, GUEST_EXEC_NO_PIDS, 429, "LIMIT_PIDS", true));
+	CHECK(is(ERR_LIMIT, GUEST_EXEC_NO_OUTPUT, 429, "LIMIT_OUTPUT", true));
 	CHECK(is(ERR_LIMIT, GUEST_EXEC_NO_MEMORY, 429, "LIMIT_MEMORY", false));
 	CHECK(is(ERR_LIMIT, EAGAIN, 503, "UNAVAILABLE", true)); /* a limit of the host */
 	CHECK(is(ERR_DENIED, ENOKEY, 401, "UNAUTHENTICATED", false));

@@ -46,6 +46,7 @@ static const struct problem {
 	{ ERR_LIMIT, ENOSPC, 507, "LIMIT_DISK", false },
 	{ ERR_LIMIT, EDQUOT, 507, "LIMIT_DISK", false },
 	{ ERR_LIMIT, GUEST_EXEC_NO_PIDS, 429, "LIMIT_PIDS", true },
+	{ ERR_LIMIT, GUEST_EXEC_NO_OUTPUT, 429, "LIMIT_OUTPUT", true },
 	{ ERR_LIMIT, GUEST_EXEC_NO_MEMORY, 429, "LIMIT_MEMORY", false },
 	{ ERR_LIMIT, ENOMEM, 503, "UNAVAILABLE", true },
 	{ ERR_LIMIT, EMFILE, 503, "UNAVAILABLE", true },
@@ -172,6 +173,8 @@ static void put_limit(struct api_call *c, const struct err *err, struct json_out
 	session_limits(c->engine, &s, &l);
 	if (err->sys == GUEST_EXEC_NO_PIDS)
 		json_out_u64(j, "pids", l.pids);
+	else if (err->sys == GUEST_EXEC_NO_OUTPUT)
+		json_out_u64(j, "output_memory_bytes", limits_output_share(l.memory_bytes));
 	else
 		json_out_u64(j, "memory_bytes", l.memory_bytes);
 }
@@ -197,7 +200,8 @@ static void put_details(struct api_call *c, const struct err *err, struct json_o
 	if (err->code == ERR_NOT_FOUND && err->sys == SESSION_SANDBOX_ENDED && is_of_session(c))
 		put_ended_sandbox(c, j);
 	if (err->code == ERR_LIMIT && is_of_session(c) &&
-	    (err->sys == GUEST_EXEC_NO_PIDS || err->sys == GUEST_EXEC_NO_MEMORY))
+	    (err->sys == GUEST_EXEC_NO_PIDS || err->sys == GUEST_EXEC_NO_MEMORY ||
+	     err->sys == GUEST_EXEC_NO_OUTPUT))
 		put_limit(c, err, j);
 	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN && c->engine)
 		put_full(c, j);
