@@ -283,6 +283,8 @@ struct lodge_stats { /* of the running sandbox */
 	uint64_t pids, pids_denied; /* of the guest; denied: forks that the limit rejected */
 	uint64_t disk_bytes; /* deleted files count up to 30 s longer; UINT64_MAX if unknown */
 	int disk_full; /* not 0: nothing more can be written */
+	/* of the output that lodge keeps of running commands; memory_bytes does not count it */
+	uint64_t output_memory_bytes;
 };
 int lodge_stats_get(struct lodge *l, const struct lodge_ref *ref, struct lodge_stats **ret);
 

@@ -164,8 +164,10 @@ PUBLIC int lodge_stats_get(struct lodge *l, const struct lodge_ref *ref, struct 
 	struct lodge_stats *stats;
 	struct keeper_stats s;
 	struct session_ref r;
+	uint64_t output;
 
-	if (lib_get_ref(ref, &r) < 0 || session_stats(l->engine, &l->caller, &r, &s, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || session_stats(l->engine, &l->caller, &r, &s, &last) < 0 ||
+	    session_output_memory(l->engine, &l->caller, &r, &output, &last) < 0)
 		return -1;
 	stats = box_new(sizeof(*stats), NULL);
 	if (!stats)
@@ -177,7 +179,8 @@ PUBLIC int lodge_stats_get(struct lodge *l, const struct lodge_ref *ref, struct 
 				       .pids = s.pids,
 				       .pids_denied = s.pids_denied,
 				       .disk_bytes = s.disk_bytes,
-				       .disk_full = s.disk_full != 0 };
+				       .disk_full = s.disk_full != 0,
+				       .output_memory_bytes = output };
 	*ret = stats;
 	return 0;
 }

@@ -242,7 +242,8 @@ static void pause_hibernate_and_resume(void)
 	CHECK(lodge_probe(lodge, &me, 0, &p) == 0 && p->answer == LODGE_CONNECTED);
 	CHECK(p->expires_at > 0);
 	lodge_free(p);
-	CHECK(lodge_stats_get(lodge, &me, &st) == 0 && st->pids < 10);
+	CHECK(lodge_stats_get(lodge, &me, &st) == 0 && st->pids < 10 &&
+	      st->output_memory_bytes < 1 << 20);
 	lodge_free(st);
 	CHECK(lodge_limits_get(lodge, &me, &limits) == 0);
 	CHECK(limits->limits->memory_bytes == 512 << 20 && limits->limits->pids == 256);

@@ -192,7 +192,7 @@ def test_stats(client, session, at):
     client.run(session["id"], "head -c 3000000 /dev/zero > f; head -c 30000000 /dev/zero | tail -c 1")
     s = ok(client.get(at + "/stats"))["stats"]
     assert set(s) == {"memory_bytes", "memory_peak_bytes", "oom_kills", "cpu_us", "pids", "pids_peak",
-                      "pids_denied", "io_read_bytes", "io_write_bytes", "disk_bytes", "disk_limit_bytes", "disk_full"}
+                      "pids_denied", "output_memory_bytes", "io_read_bytes", "io_write_bytes", "disk_bytes", "disk_limit_bytes", "disk_full"}
     assert s["pids_peak"] is None or s["pids_peak"] >= s["pids"]
     for name in ("io_read_bytes", "io_write_bytes"):  # None where the host's cgroup v2 tree does not count them
         assert s[name] is None or s[name] >= 0

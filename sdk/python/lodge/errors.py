@@ -168,6 +168,7 @@ _BY_CODE: Dict[str, Type[Error]] = {
     "NOT_FOUND": NotFoundError, "CONFLICT": ConflictError, "GONE": GoneError,
     "PRECONDITION_FAILED": PreconditionError, "RANGE": InvalidError, "OUTPUT_GONE": OutputGoneError,
     "TOO_LARGE": LimitError, "LIMIT": LimitError, "LIMIT_PIDS": LimitError, "LIMIT_MEMORY": LimitError,
+    "LIMIT_OUTPUT": LimitError,
     "LIMIT_DISK": LimitError, "RATE_LIMITED": UnavailableError, "UNAVAILABLE": UnavailableError,
     "OVERLOADED": UnavailableError, "TIMEOUT": TimeoutError, "INTERNAL": InternalError,
 }

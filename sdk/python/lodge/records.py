@@ -313,8 +313,10 @@ class ExecRequest(TypedDict, total=False):
     the first request failed because the command could not be started, or its sandbox did not respond, a
     repeated one returns 409 with the reason. With `stdin`, only if you wait for the command."""
     max_output_bytes: int
-    """Bytes to keep of each stream. More than the session's `output_bytes` returns 400. The oldest are discarded
-    first. A response has the last 8 MiB of each stream; everything kept can be read by offset."""
+    """Bytes to keep of each stream. More than the session's `output_bytes` returns 400; if the output of running
+    commands takes the memory for it, 429 (`LIMIT_OUTPUT`). Default: 1 MiB or the session's `output_bytes`, less
+    when little memory is left. The oldest are discarded first. A response has the last 8 MiB of each stream;
+    everything kept can be read by offset."""
     encoding: Literal['utf-8', 'base64']
     """Encoding of output: text, with U+FFFD for invalid bytes, or base64."""
 
@@ -644,7 +646,9 @@ class Limits(TypedDict, total=False):
     file_bytes: int
     """Maximum size of one file. Default: 1 GiB."""
     output_bytes: int
-    """Maximum output kept per stream and command. 1 MiB is kept unless a command requests more."""
+    """Maximum output kept per stream and command: at most a quarter of `memory_bytes`. 1 MiB is kept unless a
+    command or the session requests another size. Default: 16 MiB, or a quarter of `memory_bytes` if that is
+    less."""
     cpus: float
     """CPU limit in cores, such as 0.5; at least 0.01. 0: a fair share, the default."""
     cpu_weight: int
@@ -675,7 +679,8 @@ class LimitsWanted(TypedDict, total=False):
     file_bytes: int
     """Maximum size of one file. Default: 1 GiB."""
     output_bytes: int
-    """Output kept per stream and command. Default: 1 MiB."""
+    """Output kept per stream and command. More than a quarter of `memory_bytes` returns 400. Commands get less
+    when the output of others takes the memory for it. Default: 1 MiB."""
     cpus: float
     """CPU limit in cores, such as 0.5; at least 0.01. 0: a fair share, the default."""
     cpu_weight: int
@@ -727,7 +732,9 @@ class PolicyLimits(TypedDict, total=False):
     file_bytes: int
     """Maximum size of one file. Default: 1 GiB."""
     output_bytes: int
-    """Maximum output kept per stream and command. 1 MiB is kept unless a command requests more."""
+    """Maximum output kept per stream and command: at most a quarter of `memory_bytes`. 1 MiB is kept unless a
+    command or the session requests another size. Default: 16 MiB, or a quarter of `memory_bytes` if that is
+    less."""
     cpus: float
     """CPU limit in cores, such as 0.5; at least 0.01. 0: a fair share, the default."""
     cpu_weight: int
@@ -1119,6 +1126,9 @@ class StatsStats(TypedDict):
 
     memory_bytes: int
     memory_peak_bytes: Union[int, None]
+    output_memory_bytes: int
+    """Memory of the output that lodge keeps of running commands, which `memory_bytes` does not count. At most half
+    of the limit `memory_bytes`."""
     oom_kills: int
     """Processes killed because memory ran out."""
     cpu_us: int
@@ -1156,7 +1166,9 @@ class TemplateLimits(TypedDict, total=False):
     file_bytes: int
     """Maximum size of one file. Default: 1 GiB."""
     output_bytes: int
-    """Maximum output kept per stream and command. 1 MiB is kept unless a command requests more."""
+    """Maximum output kept per stream and command: at most a quarter of `memory_bytes`. 1 MiB is kept unless a
+    command or the session requests another size. Default: 16 MiB, or a quarter of `memory_bytes` if that is
+    less."""
     cpus: float
     """CPU limit in cores, such as 0.5; at least 0.01. 0: a fair share, the default."""
     cpu_weight: int
@@ -1826,7 +1838,7 @@ deleted if it was hibernated for another reason."""
 Environment = Dict[str, str]
 """Variables by name."""
 
-ErrorCode = Literal['INVALID', 'UNAUTHENTICATED', 'DENIED', 'POLICY', 'NOT_FOUND', 'METHOD_NOT_ALLOWED', 'CONFLICT', 'GONE', 'PRECONDITION_FAILED', 'TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE', 'RANGE', 'OUTPUT_GONE', 'MISDIRECTED', 'UPGRADE_REQUIRED', 'LIMIT', 'LIMIT_PIDS', 'LIMIT_MEMORY', 'RATE_LIMITED', 'INTERNAL', 'CALLER_GONE', 'UNAVAILABLE', 'OVERLOADED', 'TIMEOUT', 'LIMIT_DISK']
+ErrorCode = Literal['INVALID', 'UNAUTHENTICATED', 'DENIED', 'POLICY', 'NOT_FOUND', 'METHOD_NOT_ALLOWED', 'CONFLICT', 'GONE', 'PRECONDITION_FAILED', 'TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE', 'RANGE', 'OUTPUT_GONE', 'MISDIRECTED', 'UPGRADE_REQUIRED', 'LIMIT', 'LIMIT_PIDS', 'LIMIT_MEMORY', 'LIMIT_OUTPUT', 'RATE_LIMITED', 'INTERNAL', 'CALLER_GONE', 'UNAVAILABLE', 'OVERLOADED', 'TIMEOUT', 'LIMIT_DISK']
 """`INVALID`: the message names the field or header; 400, also 414, 417, 431, 505; `UNAUTHENTICATED`: the API key
 is missing, unknown or expired; 401; `DENIED`: the key's scope is too low, or file permissions in the sandbox
 deny it; 403; `POLICY`: the session's policy does not allow a program of the command; 403; `NOT_FOUND`: does not
@@ -1837,12 +1849,14 @@ body, or the resulting file, is too large; 413; `UNSUPPORTED_MEDIA_TYPE`: the `C
 415; `RANGE`: the range is outside the file; 416; `OUTPUT_GONE`: output at this offset was discarded or does not
 exist yet; 416; `MISDIRECTED`: the `Host` header does not name this server; 421; `UPGRADE_REQUIRED`: the route
 needs a WebSocket; 426; `LIMIT`: a quota, or a policy's limit per user; 429; `LIMIT_PIDS`: the sandbox has
-reached its process limit; 429; `LIMIT_MEMORY`: the sandbox is out of memory; 429; `RATE_LIMITED`: too many
-requests of the key (settings `rate`, `concurrent`), or its tenant has all it may have of the service; the
-message names the setting; 429; `INTERNAL`: internal error; the log has the details under the request id; 500;
-`CALLER_GONE`: the client disconnected before the command ended; the command keeps running; 499, in the log
-only; `UNAVAILABLE`: full, busy or failing; retry later; 503; `OVERLOADED`: too many requests in flight; 503;
-`TIMEOUT`: the sandbox did not respond in time; 504; `LIMIT_DISK`: no space left on the disk; 507."""
+reached its process limit; 429; `LIMIT_MEMORY`: the sandbox is out of memory; 429; `LIMIT_OUTPUT`: the output of
+running commands takes all the memory there is for it, half of `memory_bytes`; retry when commands have ended,
+or with a smaller `max_output_bytes`; 429; `RATE_LIMITED`: too many requests of the key (settings `rate`,
+`concurrent`), or its tenant has all it may have of the service; the message names the setting; 429; `INTERNAL`:
+internal error; the log has the details under the request id; 500; `CALLER_GONE`: the client disconnected before
+the command ended; the command keeps running; 499, in the log only; `UNAVAILABLE`: full, busy or failing; retry
+later; 503; `OVERLOADED`: too many requests in flight; 503; `TIMEOUT`: the sandbox did not respond in time; 504;
+`LIMIT_DISK`: no space left on the disk; 507."""
 
 ExecState = Literal['running', 'exited', 'killed', 'lost']
 """`killed`: by a signal, a timeout, or the end of its sandbox. `lost`: the result is unknown."""

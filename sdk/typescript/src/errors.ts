@@ -290,6 +290,7 @@ const CLASS_OF: Partial<Record<LodgeErrorParts["code"], typeof LodgeError>> = {
   LIMIT: LimitError,
   LIMIT_PIDS: LimitError,
   LIMIT_MEMORY: LimitError,
+  LIMIT_OUTPUT: LimitError,
   LIMIT_DISK: LimitError,
   RATE_LIMITED: UnavailableError,
   UNAVAILABLE: UnavailableError,

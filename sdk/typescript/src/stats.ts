@@ -7,6 +7,8 @@ export interface SandboxStats {
   memoryBytes: number;
   /** The most memory that it used so far. */
   memoryPeakBytes: number | null;
+  /** The memory of the output that lodge keeps of running commands; `memoryBytes` does not count it. */
+  outputMemoryBytes: number;
   /** The number of processes that were killed because memory ran out. */
   oomKills: number;
   /** The processor time since it was started. */
@@ -33,6 +35,7 @@ export function statsOf(stats: Stats["stats"]): SandboxStats {
   return {
     memoryBytes: stats.memory_bytes,
     memoryPeakBytes: stats.memory_peak_bytes,
+    outputMemoryBytes: stats.output_memory_bytes,
     oomKills: stats.oom_kills,
     cpuMs: stats.cpu_us / 1000,
     processes: stats.pids,

@@ -228,12 +228,14 @@ export type Environment = Record<string, string>;
  * 416; `OUTPUT_GONE`: output at this offset was discarded or does not exist yet; 416; `MISDIRECTED`: the `Host`
  * header does not name this server; 421; `UPGRADE_REQUIRED`: the route needs a WebSocket; 426; `LIMIT`: a quota,
  * or a policy's limit per user; 429; `LIMIT_PIDS`: the sandbox has reached its process limit; 429;
- * `LIMIT_MEMORY`: the sandbox is out of memory; 429; `RATE_LIMITED`: too many requests of the key (settings
- * `rate`, `concurrent`), or its tenant has all it may have of the service; the message names the setting; 429;
- * `INTERNAL`: internal error; the log has the details under the request id; 500; `CALLER_GONE`: the client
- * disconnected before the command ended; the command keeps running; 499, in the log only; `UNAVAILABLE`: full,
- * busy or failing; retry later; 503; `OVERLOADED`: too many requests in flight; 503; `TIMEOUT`: the sandbox did
- * not respond in time; 504; `LIMIT_DISK`: no space left on the disk; 507
+ * `LIMIT_MEMORY`: the sandbox is out of memory; 429; `LIMIT_OUTPUT`: the output of running commands takes all
+ * the memory there is for it, half of `memory_bytes`; retry when commands have ended, or with a smaller
+ * `max_output_bytes`; 429; `RATE_LIMITED`: too many requests of the key (settings `rate`, `concurrent`), or its
+ * tenant has all it may have of the service; the message names the setting; 429; `INTERNAL`: internal error; the
+ * log has the details under the request id; 500; `CALLER_GONE`: the client disconnected before the command
+ * ended; the command keeps running; 499, in the log only; `UNAVAILABLE`: full, busy or failing; retry later;
+ * 503; `OVERLOADED`: too many requests in flight; 503; `TIMEOUT`: the sandbox did not respond in time; 504;
+ * `LIMIT_DISK`: no space left on the disk; 507
  */
 export type ErrorCode =
   | "INVALID"
@@ -254,6 +256,7 @@ export type ErrorCode =
   | "LIMIT"
   | "LIMIT_PIDS"
   | "LIMIT_MEMORY"
+  | "LIMIT_OUTPUT"
   | "RATE_LIMITED"
   | "INTERNAL"
   | "CALLER_GONE"
@@ -404,8 +407,10 @@ export interface ExecRequest {
    */
   idempotency_key?: string;
   /**
-   * Bytes to keep of each stream. More than the session's `output_bytes` returns 400. The oldest are discarded
-   * first. A response has the last 8 MiB of each stream; everything kept can be read by offset.
+   * Bytes to keep of each stream. More than the session's `output_bytes` returns 400; if the output of running
+   * commands takes the memory for it, 429 (`LIMIT_OUTPUT`). Default: 1 MiB or the session's `output_bytes`, less
+   * when little memory is left. The oldest are discarded first. A response has the last 8 MiB of each stream;
+   * everything kept can be read by offset.
    */
   max_output_bytes?: number;
   /** Encoding of output: text, with U+FFFD for invalid bytes, or base64. */
@@ -741,7 +746,11 @@ export interface Limits {
   inodes?: number;
   /** Maximum size of one file. Default: 1 GiB. */
   file_bytes?: number;
-  /** Maximum output kept per stream and command. 1 MiB is kept unless a command requests more. */
+  /**
+   * Maximum output kept per stream and command: at most a quarter of `memory_bytes`. 1 MiB is kept unless a
+   * command or the session requests another size. Default: 16 MiB, or a quarter of `memory_bytes` if that is
+   * less.
+   */
   output_bytes?: number;
   /** CPU limit in cores, such as 0.5; at least 0.01. 0: a fair share, the default. */
   cpus?: number;
@@ -780,7 +789,10 @@ export interface LimitsWanted {
   inodes?: number;
   /** Maximum size of one file. Default: 1 GiB. */
   file_bytes?: number;
-  /** Output kept per stream and command. Default: 1 MiB. */
+  /**
+   * Output kept per stream and command. More than a quarter of `memory_bytes` returns 400. Commands get less
+   * when the output of others takes the memory for it. Default: 1 MiB.
+   */
   output_bytes?: number;
   /** CPU limit in cores, such as 0.5; at least 0.01. 0: a fair share, the default. */
   cpus?: number;
@@ -1250,6 +1262,11 @@ export interface Stats {
   stats: {
     memory_bytes: number;
     memory_peak_bytes: number | null;
+    /**
+     * Memory of the output that lodge keeps of running commands, which `memory_bytes` does not count. At most
+     * half of the limit `memory_bytes`.
+     */
+    output_memory_bytes: number;
     /** Processes killed because memory ran out. */
     oom_kills: number;
     /** CPU time since the sandbox started. */

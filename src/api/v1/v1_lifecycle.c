@@ -128,16 +128,18 @@ int v1_get_stats(struct api_call *c, struct err *err)
 	struct keeper_stats s;
 	struct session_ref ref;
 	struct json_out j;
-	uint64_t limit;
+	uint64_t limit, output;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
 	    session_stats(c->engine, &c->caller, &ref, &s, err) < 0 ||
-	    session_disk_limit(c->engine, &c->caller, &ref, &limit, err) < 0)
+	    session_disk_limit(c->engine, &c->caller, &ref, &limit, err) < 0 ||
+	    session_output_memory(c->engine, &c->caller, &ref, &output, err) < 0)
 		return -1;
 	api_object(&j);
 	json_out_object(&j, "stats");
 	json_out_u64(&j, "memory_bytes", s.memory_bytes);
 	put_stat(&j, "memory_peak_bytes", s.memory_peak_bytes ? s.memory_peak_bytes : UINT64_MAX);
+	json_out_u64(&j, "output_memory_bytes", output);
 	json_out_u64(&j, "oom_kills", s.oom_kills);
 	json_out_u64(&j, "cpu_us", s.cpu_us);
 	json_out_u64(&j, "pids", s.pids);
