@@ -26,7 +26,8 @@ struct lodge_command { /* never NULL */
 		const char *idempotency_key;
 		const char *once LODGE_OLD_NAME("idempotency_key");
 	};
-	uint64_t output_bytes; /* bytes retained per stream; 0: the session's limit, or 1 MiB */
+	uint64_t output_bytes; /* bytes retained per stream; 0: the session's limit, or 1 MiB, or
+				  less if little memory for output is left */
 	uint32_t timeout_ms; /* 0: none; kills the command and everything it started */
 	uint32_t rows, cols; /* of the terminal */
 	int pty; /* not 0: on a terminal; all output is LODGE_STDOUT */
