@@ -125,20 +125,20 @@ static int patch_spec(const struct template *limits, struct store_session *s, st
 	return 0;
 }
 
-/* Of a change that concerns it: what was stored before may be larger. */
-static int check_output(struct engine *e, const struct template *limits,
+/* Only if the change causes it: what was stored before may be larger, and is lowered for use. */
+static int check_output(const struct session *n, const struct template *limits,
 			const struct store_session *s, struct err *err)
 {
 	auto_fini(template_fini) struct template own;
 	struct limits now;
 
 	template_init(&own);
-	if (!template_has_limit(limits, "output_bytes") &&
-	    !template_has_limit(limits, "memory_bytes"))
-		return 0;
-	if (spec_limits(e, s, &now, err) < 0 ||
+	if (spec_limits(n->engine, s, &now, err) < 0 ||
 	    template_parse("session", s->spec, strlen(s->spec), &own, err) < 0)
 		return -1;
+	if (!template_has_limit(limits, "output_bytes") &&
+	    session_output_check(&own, (uint64_t)n->rec.memory_bytes, err) < 0)
+		return 0;
 	return session_output_check(&own, now.memory_bytes, err);
 }
 
@@ -150,7 +150,7 @@ static int patch_limits(struct session *n, const struct template *limits, struct
 
 	keeper_conn_enforcement(n->engine, &f);
 	if (enforcement_check(&f, KEEPER_STORE_DISK, limits->demand, err) < 0 ||
-	    patch_spec(limits, s, err) < 0 || check_output(n->engine, limits, s, err) < 0 ||
+	    patch_spec(limits, s, err) < 0 || check_output(n, limits, s, err) < 0 ||
 	    spec_limits(n->engine, s, &now, err) < 0)
 		return -1;
 	s->memory_bytes = (int64_t)now.memory_bytes;
