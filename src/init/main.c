@@ -105,11 +105,11 @@ static void raise_limits(void)
 	}
 }
 
-/* If the host runs out of memory, the kernel kills sandboxes before the service. Commands inherit
- * the score. Set it now: a process that is not dumpable cannot write it later. */
+/* A keeper without privileges may have been unable to set it. Commands inherit the score. Set it
+ * now: a process that is not dumpable cannot write it later. */
 static void volunteer_for_oom(void)
 {
-	(void)file_printf_at(AT_FDCWD, "/proc/self/oom_score_adj", "500");
+	(void)file_printf_at(AT_FDCWD, "/proc/self/oom_score_adj", "%d", BOOT_OOM_SCORE);
 }
 
 int main(void)

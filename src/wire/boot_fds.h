@@ -19,4 +19,8 @@ enum boot_fd {
 /* The uid and gid of lodge-init inside the sandbox; never those of a guest. */
 enum { BOOT_INIT_ID = 65530 };
 
+/* oom_score_adj of every process of a sandbox: if the host runs out of memory, the kernel kills
+ * sandboxes before the service. */
+enum { BOOT_OOM_SCORE = 500 };
+
 #endif

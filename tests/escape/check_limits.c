@@ -185,6 +185,33 @@ static int no_nice(const struct check *c)
 	return in_child(nice_less, NULL) == HELD ? held() : broken("a negative nice was given");
 }
 
+static int write_score(void *arg)
+{
+	const char *path = arg;
+	/* the older file has a scale of its own, on which 0 is less than any score above 58 */
+	const char *less = strcmp(path, "/proc/self/oom_adj") == 0 ? "0" : "499";
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd >= 0 && write(fd, less, strlen(less)) > 0 ? BROKEN : HELD;
+}
+
+static int oom_score(const struct check *c)
+{
+	static char now[] = "/proc/self/oom_score_adj", older[] = "/proc/self/oom_adj";
+	char text[32];
+
+	(void)c;
+	if (read_text(now, text, sizeof(text)) <= 0)
+		return trouble("%s cannot be read", now);
+	if (strtol(text, NULL, 10) < 500)
+		return broken("oom_score_adj is %s", text);
+	if (is_rootless() || fact_number("SYS_RESOURCE") != 1)
+		return unjudged("the host has no CAP_SYS_RESOURCE to set the minimum with");
+	if (in_child(write_score, now) != HELD || in_child(write_score, older) != HELD)
+		return broken("oom_score_adj can be lowered");
+	return held();
+}
+
 static int crash(void *arg)
 {
 	struct rlimit rl;
@@ -246,6 +273,8 @@ const struct check checks_limits[] = {
 	{ "limits-realtime", "realtime scheduling is refused", no_realtime, BOTH,
 	  "userns,caps,cgroup" },
 	{ "limits-nice", "a negative nice is refused", no_nice, BOTH, "userns,caps,cgroup" },
+	{ "limits-oom-score", "the OOM killer's score cannot be lowered", oom_score, BOTH,
+	  "oomscore" },
 	{ "limits-core-dump", "a crash leaves no core and calls no helper", no_core, BOTH,
 	  "rlimits" },
 	{ 0 },

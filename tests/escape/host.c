@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <mqueue.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -145,6 +146,7 @@ static void print_host_ids(const char *dir)
 		if (n > 0)
 			printf("NS:%s=%.*s\n", spaces[i], (int)n, text);
 	}
+	printf("SYS_RESOURCE=%d\n", (int)(status_number("CapEff", 16) >> CAP_SYS_RESOURCE & 1));
 	if (stat("/dev/pts", &st) == 0)
 		printf("HOST_PTS=%llu\n", (unsigned long long)st.st_dev);
 	if (gethostname(text, sizeof(text)) == 0)

@@ -226,6 +226,14 @@ inside_has_no_cgroup_files() {
 	same '' "$(lodge run -- grep cgroup /proc/self/mountinfo)"
 }
 
+# shellcheck disable=SC2016 # for the shell inside
+oom_score_stays() { # oom_score_stays [--root]
+	output_is '500 500 refused 500' "$@" -c \
+		'read -r a </proc/self/oom_score_adj; b=$(cat /proc/self/oom_score_adj)
+		{ echo 499 >/proc/self/oom_score_adj; } 2>/dev/null && c=lowered || c=refused
+		read -r d </proc/self/oom_score_adj; echo $a $b $c $d'
+}
+
 deadline_ends_all() {
 	run_hits '"TIMEOUT"' --timeout 2s -c 'setsid sleep 777 & (setsid setsid sleep 778 &); (trap "" TERM HUP INT; sleep 779) & sleep 776' || return 1
 	same '' "$(processes 'sleep 77')"
@@ -323,6 +331,8 @@ check 'a sandbox from the pool has the limits asked for' vm-driver pool
 check 'nothing is left of these' nothing_is_left
 check 'the inside sees no path of the host' inside_sees_no_host_path
 check 'the inside has no cgroup file system' inside_has_no_cgroup_files
+check 'a guest cannot lower its OOM score' oom_score_stays
+check 'a root inside cannot either' oom_score_stays --root
 check 'a deadline ends those that went away' deadline_ends_all
 check 'owners are right in the memory store' owners_are_right
 check 'a root inside writes in the memory store' root_inside_writes_and_gives_away

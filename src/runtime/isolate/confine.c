@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/file_io.h"
 #include "base/test_hook.h"
 #include "runtime/linux_calls.h"
 #include "wire/boot_fds.h"
@@ -23,6 +24,17 @@
 #define ROOT_CAPS                                                                                  \
 	(USER_CAPS | BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_FSETID) |  \
 	 BIT(CAP_NET_BIND_SERVICE) | BIT(CAP_SYS_CHROOT))
+
+/* A write with CAP_SYS_RESOURCE of the host also sets the minimum, which processes inherit and no
+ * guest can lower. Does not change the keeper, whose memory the child shares until exec. */
+int confine_oom_score(void)
+{
+	int r = hook_weak("oomscore") ? 0
+				      : file_printf_at(AT_FDCWD, "/proc/self/oom_score_adj", "%d",
+						       BOOT_OOM_SCORE);
+
+	return r == -EACCES ? 0 : r; /* rootless: lodge-init tries again */
+}
 
 int confine_rlimits(void)
 {

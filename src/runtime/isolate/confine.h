@@ -8,6 +8,8 @@
 
 #include "runtime/isolate/seccomp.h"
 
+/* Needs the host's /proc, so it runs before the child changes its root. */
+int confine_oom_score(void);
 int confine_rlimits(void);
 int confine_userns(int userns);
 int confine_seccomp(const struct seccomp_prog *filter, bool root_class);

@@ -145,6 +145,8 @@ static _Noreturn void child_main(const struct sandbox_spawn_args *a)
 	check_sys(a->parts->idmap.netns >= 0 && setns(a->parts->idmap.netns, CLONE_NEWNET) < 0
 			  ? -errno
 			  : 0);
+	begin_step("oom score");
+	check_sys(confine_oom_score());
 	child_cgroup(&cg, a->limits);
 	fds[BOOT_FD_OOM - BOOT_FD_LISTEN] = cg.oom;
 	child_tree(a);
