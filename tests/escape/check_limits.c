@@ -21,7 +21,6 @@ static const struct {
 	int resource;
 	rlim_t max;
 } bounds[] = {
-	{ "core", RLIMIT_CORE, 0 },
 	{ "nofile", RLIMIT_NOFILE, 1024 },
 	{ "sigpending", RLIMIT_SIGPENDING, 16384 },
 	{ "memlock", RLIMIT_MEMLOCK, 1 << 20 },
@@ -47,12 +46,14 @@ static int not_raised(const struct check *c)
 {
 	(void)c;
 	for (int i = 0; i < 16; i++) {
-		struct rlimit rl;
+		struct rlimit rl, now;
 
 		if (getrlimit((__rlimit_resource_t)i, &rl) < 0 || rl.rlim_max == RLIM_INFINITY)
 			continue;
 		rl.rlim_max++;
-		if (setrlimit((__rlimit_resource_t)i, &rl) == 0)
+		/* the filter reports success for RLIMIT_CORE, without effect */
+		if (setrlimit((__rlimit_resource_t)i, &rl) == 0 &&
+		    getrlimit((__rlimit_resource_t)i, &now) == 0 && now.rlim_max == rl.rlim_max)
 			return broken("hard limit %d could be raised", i);
 	}
 	return held();
@@ -212,43 +213,90 @@ static int oom_score(const struct check *c)
 	return held();
 }
 
-static int crash(void *arg)
+static bool core_limit_is_one(void)
 {
 	struct rlimit rl;
 
-	if (chdir(arg) < 0)
-		return 0;
-	if (getrlimit(RLIMIT_CORE, &rl) == 0) {
-		rl.rlim_cur = rl.rlim_max;
-		setrlimit(RLIMIT_CORE, &rl);
+	return getrlimit(RLIMIT_CORE, &rl) == 0 && rl.rlim_cur == 1 && rl.rlim_max == 1;
+}
+
+/* In every way there is, whatever they return. */
+static void set_core_limit(rlim_t max)
+{
+	struct rlimit rl = { max, max }, old;
+
+	setrlimit(RLIMIT_CORE, &rl);
+	syscall(SYS_setrlimit, RLIMIT_CORE, &rl);
+	syscall(SYS_prlimit64, 0, RLIMIT_CORE, &rl, &old);
+	syscall(SYS_prlimit64, getpid(), RLIMIT_CORE, &rl, NULL);
+}
+
+static int change_core_limit(void *arg)
+{
+	(void)arg;
+	set_core_limit(RLIM_INFINITY);
+	set_core_limit(0);
+	return core_limit_is_one() ? HELD : BROKEN;
+}
+
+/* 1 is the only limit with which the kernel starts no helper for a crash. */
+static int core_limit(const struct check *c)
+{
+	struct rlimit rl;
+
+	(void)c;
+	if (getrlimit(RLIMIT_CORE, &rl) < 0)
+		return trouble("getrlimit: %s", strerror(errno));
+	if (rl.rlim_max == 0 && fact_number("SYS_RESOURCE") != 1)
+		return unjudged("the host's own limit is 0, and cannot be raised");
+	if (!core_limit_is_one())
+		return broken("the limit of cores is %llu, %llu", (unsigned long long)rl.rlim_cur,
+			      (unsigned long long)rl.rlim_max);
+	return in_child(change_core_limit, NULL) == HELD
+		       ? held()
+		       : broken("the limit of cores can be changed");
+}
+
+/* Crashes in an empty directory after it set the limit; whether a core was dumped, or -1. */
+static int dumps_core(rlim_t limit)
+{
+	char dir[64], path[128];
+	int status;
+	pid_t pid;
+
+	snprintf(dir, sizeof(dir), "/tmp/escape-core.%d", (int)getpid());
+	if (mkdir(dir, 0700) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		set_core_limit(limit);
+		if (chdir(dir) == 0)
+			abort();
+		_exit(1);
 	}
-	abort();
+	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFSIGNALED(status))
+		return -1;
+	snprintf(path, sizeof(path), "%s/core", dir);
+	unlink(path);
+	rmdir(dir);
+	return WCOREDUMP(status);
 }
 
 static int no_core(const struct check *c)
 {
-	char dir[64], pattern[256], path[128];
-	int status;
-	pid_t pid;
-	bool dumped;
+	static const rlim_t limits[] = { RLIM_INFINITY, 1, 0 };
 
 	(void)c;
-	if (read_text("/proc/sys/kernel/core_pattern", pattern, sizeof(pattern)) > 0 &&
-	    pattern[0] == '|')
-		return broken("the host pipes core dumps to %s", pattern);
-	snprintf(dir, sizeof(dir), "/tmp/escape-core.%d", (int)getpid());
-	if (mkdir(dir, 0700) < 0)
-		return trouble("%s: %s", dir, strerror(errno));
-	pid = fork();
-	if (pid == 0)
-		_exit(crash(dir));
-	if (pid < 0 || waitpid(pid, &status, 0) < 0)
-		return trouble("fork: %s", strerror(errno));
-	dumped = WIFSIGNALED(status) && WCOREDUMP(status);
-	snprintf(path, sizeof(path), "%s/core", dir);
-	unlink(path);
-	rmdir(dir);
-	return dumped ? broken("a core was dumped") : held();
+	for (size_t i = 0; i < LEN(limits); i++) {
+		int dumped = dumps_core(limits[i]);
+
+		if (dumped < 0)
+			return trouble("crash: %s", strerror(errno));
+		if (dumped)
+			return broken("a core was dumped with the limit %lld",
+				      (long long)limits[i]);
+	}
+	return held();
 }
 
 #define RLIMIT(name)                                                                               \
@@ -258,7 +306,9 @@ static int no_core(const struct check *c)
 	}
 
 const struct check checks_limits[] = {
-	RLIMIT("core"),
+	{ "limits-core", "the limit of cores is 1 and stays 1", core_limit, BOTH, "rlimits" },
+	{ "limits-core-stays", "a guest cannot change the limit of cores", core_limit, BOTH,
+	  "seccomp" },
 	{ "limits-nofile", "the hard limit of open files is as asked for", bounded, BOTH,
 	  .options = "", .weak_options = "--open-files 8192", .arg = "nofile" },
 	RLIMIT("sigpending"),
@@ -276,6 +326,6 @@ const struct check checks_limits[] = {
 	{ "limits-oom-score", "the OOM killer's score cannot be lowered", oom_score, BOTH,
 	  "oomscore" },
 	{ "limits-core-dump", "a crash leaves no core and calls no helper", no_core, BOTH,
-	  "rlimits" },
+	  "rlimits,seccomp" },
 	{ 0 },
 };

@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "base/array.h"
@@ -206,6 +207,22 @@ static void only_own_limits_can_be_set(void)
 	CHECK(EVAL(root, SYS_prlimit64, 1, 7, 0x100000000ull) == (SECCOMP_RET_ERRNO | EPERM));
 }
 
+static void the_core_limit_cannot_be_set(void)
+{
+	const uint32_t without_effect = SECCOMP_RET_ERRNO | 0;
+
+	CHECK(EVAL(user, SYS_setrlimit, RLIMIT_CORE, 0x1000) == without_effect);
+	CHECK(EVAL(root, SYS_setrlimit, 0x100000000ull | RLIMIT_CORE, 0x1000) == without_effect);
+	CHECK(EVAL(user, SYS_setrlimit, RLIMIT_NOFILE, 0x1000) == SECCOMP_RET_ALLOW);
+	CHECK(EVAL(user, SYS_prlimit64, 0, RLIMIT_CORE, 0x1000) == without_effect);
+	CHECK(EVAL(root, SYS_prlimit64, 0, RLIMIT_CORE, 0x100000000ull) == without_effect);
+	CHECK(EVAL(user, SYS_prlimit64, 0, RLIMIT_CORE, 0x1000, 0x100000000ull) ==
+	      (SECCOMP_RET_ERRNO | EPERM));
+	CHECK(EVAL(user, SYS_prlimit64, 1, RLIMIT_CORE, 0x1000) == (SECCOMP_RET_ERRNO | EPERM));
+	CHECK(EVAL(user, SYS_prlimit64, 0, RLIMIT_CORE, 0, 0x1000) == SECCOMP_RET_ALLOW);
+	CHECK(EVAL(user, SYS_getrlimit, RLIMIT_CORE, 0x1000) == SECCOMP_RET_ALLOW);
+}
+
 static void terminal_injection_is_refused(void)
 {
 	CHECK(EVAL(user, SYS_ioctl, 0, 0x5412) == (SECCOMP_RET_ERRNO | EPERM));
@@ -224,6 +241,7 @@ int main(void)
 	RUN(sockets_are_checked_by_family_type_and_protocol);
 	RUN(set_id_bits_are_for_the_root_class);
 	RUN(only_own_limits_can_be_set);
+	RUN(the_core_limit_cannot_be_set);
 	RUN(terminal_injection_is_refused);
 	return tap_done();
 }

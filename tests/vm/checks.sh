@@ -234,6 +234,27 @@ oom_score_stays() { # oom_score_stays [--root]
 		read -r d </proc/self/oom_score_adj; echo $a $b $c $d'
 }
 
+# The kernel starts the helper on the host, even for a process whose limit of cores is 0. With
+# core_pipe_limit it waits for the helper before the crash is over.
+crash_calls_no_helper() { # crash_calls_no_helper [--root]
+	local limit calls
+	# shellcheck disable=SC2016 # for the helper
+	printf '#!/bin/sh\necho "$1" >>/run/cores\n' >/lodge/core-helper
+	busybox chmod 755 /lodge/core-helper
+	echo 4 >/proc/sys/kernel/core_pipe_limit
+	echo '|/lodge/core-helper %e' >/proc/sys/kernel/core_pattern
+	: >/run/cores
+	for limit in 1 0 unlimited; do
+		lodge run "$@" -c "ulimit -c $limit; sleep 777 & kill -SEGV \$!; wait \$!; echo \$?"
+	done
+	# shellcheck disable=SC2016 # for the other shell
+	bash -c 'kill -SEGV $$' # of the host, to see that the helper works
+	echo core >/proc/sys/kernel/core_pattern
+	calls=$(</run/cores)
+	rm /run/cores /lodge/core-helper
+	same bash "$calls"
+}
+
 deadline_ends_all() {
 	run_hits '"TIMEOUT"' --timeout 2s -c 'setsid sleep 777 & (setsid setsid sleep 778 &); (trap "" TERM HUP INT; sleep 779) & sleep 776' || return 1
 	same '' "$(processes 'sleep 77')"
@@ -333,6 +354,8 @@ check 'the inside sees no path of the host' inside_sees_no_host_path
 check 'the inside has no cgroup file system' inside_has_no_cgroup_files
 check 'a guest cannot lower its OOM score' oom_score_stays
 check 'a root inside cannot either' oom_score_stays --root
+check 'a crash inside starts no helper on the host' crash_calls_no_helper
+check 'a crash of a root inside neither' crash_calls_no_helper --root
 check 'a deadline ends those that went away' deadline_ends_all
 check 'owners are right in the memory store' owners_are_right
 check 'a root inside writes in the memory store' root_inside_writes_and_gives_away

@@ -442,16 +442,20 @@ static int probe_nofile(void)
 	return r.rlim_max < NOFILE_WANTED ? -1 : 0;
 }
 
-/* Every crash in a sandbox would start a core dump handler on the host, as root. */
+/* The keeper sets RLIMIT_CORE to 1, with which the kernel starts no handler (confine_core()). An
+ * ordinary user cannot raise it from 0, and it has no effect on a socket (Linux 6.16). */
 static int probe_core(void)
 {
+	struct rlimit r = { 0, 0 };
 	char text[256];
 
 	if (file_read_at(AT_FDCWD, "/proc/sys/kernel/core_pattern", text, sizeof(text)) < 0)
 		return 0;
 	text[strcspn(text, "\n")] = '\0';
 	set_detail("%.100s", text);
-	return text[0] == '|' ? -1 : 0;
+	if (text[0] != '|')
+		return text[0] == '@' ? -1 : 0;
+	return getrlimit(RLIMIT_CORE, &r) == 0 && r.rlim_max == 0 && geteuid() != 0 ? -1 : 0;
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
@@ -503,7 +507,7 @@ const struct doctor_check doctor_checks[] = {
 	{ "open files", OPTIONAL, "raise the hard limit (ulimit -Hn, LimitNOFILE=) to 4096 or more",
 	  probe_nofile },
 	{ "core dumps", OPTIONAL,
-	  "a crash in a sandbox may start this program on the host; fix: sysctl -w "
+	  "a crash in a sandbox reaches this program on the host; fix: sysctl -w "
 	  "kernel.core_pattern=core",
 	  probe_core },
 	{ NULL },

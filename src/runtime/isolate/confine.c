@@ -36,19 +36,27 @@ int confine_oom_score(void)
 	return r == -EACCES ? 0 : r; /* rootless: lodge-init tries again */
 }
 
+/* If kernel.core_pattern is a pipe, the kernel starts that program on the host for every crash,
+ * whatever the limit is; only the limit 1 prevents it. If it is a file, none is written, because a
+ * core has at least one page. The filter keeps guests from changing the limit. */
+static int confine_core(void)
+{
+	const struct rlimit one = { 1, 1 };
+
+	if (setrlimit(RLIMIT_CORE, &one) < 0 && errno != EPERM) /* EPERM: rootless, and it was 0 */
+		return -errno;
+	return 0;
+}
+
 int confine_rlimits(void)
 {
 	static const struct {
 		int what;
 		rlim_t max;
 	} bounds[] = {
-		{ RLIMIT_CORE, 0 },
-		{ RLIMIT_MEMLOCK, 64 << 10 },
-		{ RLIMIT_MSGQUEUE, 800 << 10 },
-		{ RLIMIT_SIGPENDING, 4096 },
-		{ RLIMIT_NICE, 0 },
-		{ RLIMIT_RTPRIO, 0 },
-		{ RLIMIT_NOFILE, 65536 },
+		{ RLIMIT_MEMLOCK, 64 << 10 }, { RLIMIT_MSGQUEUE, 800 << 10 },
+		{ RLIMIT_SIGPENDING, 4096 },  { RLIMIT_NICE, 0 },
+		{ RLIMIT_RTPRIO, 0 },	      { RLIMIT_NOFILE, 65536 },
 	};
 
 	if (hook_weak("rlimits"))
@@ -64,7 +72,7 @@ int confine_rlimits(void)
 		if (setrlimit(bounds[i].what, &now) < 0)
 			return -errno;
 	}
-	return 0;
+	return confine_core();
 }
 
 int confine_userns(int userns)

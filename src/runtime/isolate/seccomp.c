@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -14,6 +15,7 @@
 #define ALLOW SECCOMP_RET_ALLOW
 #define EPERM_RET (SECCOMP_RET_ERRNO | EPERM)
 #define ENOSYS_RET (SECCOMP_RET_ERRNO | ENOSYS)
+#define NO_EFFECT (SECCOMP_RET_ERRNO | 0) /* the call returns 0 */
 
 /* clone flags that make a namespace; NEWTIME shares its bit with the signal number and is not
  * reachable through clone(2). */
@@ -162,25 +164,35 @@ static void rule_ulp(struct seccomp_prog *p)
 	rule_end(p, at);
 }
 
+/* Returns `value` if the pointer args[n] is NULL, so if both halves are zero. */
+static void rule_null(struct seccomp_prog *p, unsigned n, uint32_t value)
+{
+	load_arg(p, n);
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 3, 0);
+	emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0,
+	     (uint32_t)(offsetof(struct seccomp_data, args) + n * sizeof(uint64_t) + 4));
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0);
+	ret(p, value);
+}
+
 /* Allows a process to change its own limits and to read those of others, but not to change them:
- * commands may run with the same uid as PID 1, whose limits must not change. The pointer is not
- * NULL if either half is not zero. */
+ * commands may run with the same uid as PID 1, whose limits must not change. RLIMIT_CORE must stay
+ * 1 (see confine_core()): a change, mostly to 0, has no effect and succeeds, because programs such
+ * as gpg end if it fails. It fails if the caller also asks for the old limit, which a filter cannot
+ * return. */
 static void rule_prlimit(struct seccomp_prog *p)
 {
-	const uint32_t high =
-		(uint32_t)(offsetof(struct seccomp_data, args) + 2 * sizeof(uint64_t) + 4);
 	size_t at = rule_begin(p, SYS_prlimit64);
 
+	rule_null(p, 2, ALLOW);
 	load_arg(p, 0);
-	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0);
-	ret(p, ALLOW);
-	load_arg(p, 2);
 	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 0);
 	ret(p, EPERM_RET);
-	emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, high);
-	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 0);
-	ret(p, EPERM_RET);
+	load_arg(p, 1);
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, RLIMIT_CORE);
 	ret(p, ALLOW);
+	rule_null(p, 3, NO_EFFECT);
+	ret(p, EPERM_RET);
 	rule_end(p, at);
 }
 
@@ -204,6 +216,7 @@ static void rules_with_arguments(struct seccomp_prog *p, bool root_class)
 		  SECCOMP_RET_ERRNO | EAFNOSUPPORT);
 	rule_ulp(p);
 	rule_prlimit(p);
+	rule_list(p, SYS_setrlimit, 0, &(uint32_t){ RLIMIT_CORE }, 1, NO_EFFECT, ALLOW);
 	rule_list(p, SYS_ioctl, 1, ioctls, ARRAY_LEN(ioctls), EPERM_RET, ALLOW);
 	rule_list(p, SYS_prctl, 0, prctls, ARRAY_LEN(prctls), EPERM_RET, ALLOW);
 	rule_list(p, SYS_personality, 0, personalities, ARRAY_LEN(personalities), ALLOW, EPERM_RET);

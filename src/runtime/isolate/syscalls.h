@@ -79,7 +79,7 @@ static const short syscalls_allowed[] = {
 	SYS_sched_setparam, SYS_sched_getscheduler, SYS_sched_setscheduler, SYS_sched_getattr,
 	SYS_sched_setattr, SYS_sched_get_priority_max, SYS_sched_get_priority_min,
 	SYS_sched_rr_get_interval, SYS_getpriority, SYS_setpriority, SYS_ioprio_get, SYS_ioprio_set,
-	SYS_getrlimit, SYS_setrlimit, SYS_getrusage, SYS_times, SYS_getcpu,
+	SYS_getrlimit, SYS_getrusage, SYS_times, SYS_getcpu,
 	/* time */
 	SYS_nanosleep, SYS_clock_nanosleep, SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday,
 	SYS_time, SYS_getitimer, SYS_setitimer, SYS_timer_create, SYS_timer_settime,
