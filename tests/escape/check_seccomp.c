@@ -25,6 +25,9 @@ static const struct call bpf[] = { CALL(bpf, -1, 0, 0), CALL(perf_event_open, 0,
 static const struct call keys[] = { CALL(add_key, 0), CALL(request_key, 0), CALL(keyctl, -1) };
 static const struct call uring[] = { CALL(io_uring_setup, 0, 0), CALL(io_uring_enter, -1),
 				     CALL(io_uring_register, -1) };
+static const struct call aio[] = { CALL(io_setup, 0, 0),    CALL(io_destroy, -1),
+				   CALL(io_submit, -1),	    CALL(io_getevents, -1),
+				   CALL(io_pgetevents, -1), CALL(io_cancel, -1) };
 static const struct call faults[] = { CALL(userfaultfd, -1) };
 static const struct call kexec[] = { CALL(kexec_load, 0, 0, 0, -1),
 				     CALL(kexec_file_load, -1, -1, 0, 0, -1) };
@@ -147,10 +150,10 @@ static const struct group {
 	{                                                                                          \
 #g, g, LEN(g)                                                                      \
 	}
-	GROUP(bpf),	      GROUP(keys),     GROUP(uring),   GROUP(faults),  GROUP(kexec),
-	GROUP(modules),	      GROUP(machine),  GROUP(clocks),  GROUP(ports),   GROUP(watches),
-	GROUP(obsolete),      GROUP(unshares), GROUP(clones),  GROUP(unknown), GROUP(x32),
-	GROUP(personalities), GROUP(prctls),   GROUP(secrets),
+	GROUP(bpf),	GROUP(keys),	      GROUP(uring),    GROUP(aio),     GROUP(faults),
+	GROUP(kexec),	GROUP(modules),	      GROUP(machine),  GROUP(clocks),  GROUP(ports),
+	GROUP(watches), GROUP(obsolete),      GROUP(unshares), GROUP(clones),  GROUP(unknown),
+	GROUP(x32),	GROUP(personalities), GROUP(prctls),   GROUP(secrets),
 };
 
 static int refused(const struct check *c)
@@ -225,6 +228,7 @@ const struct check checks_seccomp[] = {
 	GROUP_CHECK("bpf", "bpf and perf_event_open are refused"),
 	GROUP_CHECK("keys", "keyrings are refused"),
 	GROUP_CHECK("uring", "io_uring is refused"),
+	GROUP_CHECK("aio", "io_setup, which has a limit of the whole host, is refused"),
 	GROUP_CHECK("faults", "userfaultfd is refused"),
 	GROUP_CHECK("kexec", "kexec is refused"),
 	GROUP_CHECK("modules", "kernel modules are refused"),

@@ -142,6 +142,17 @@ static void dangerous_calls_are_refused(void)
 		CHECK(EVAL(user, calls[i], 0) == (SECCOMP_RET_ERRNO | EPERM));
 }
 
+static void asynchronous_io_is_absent(void)
+{
+	static const long calls[] = { SYS_io_setup,  SYS_io_destroy, SYS_io_getevents,
+				      SYS_io_submit, SYS_io_cancel,  SYS_io_pgetevents };
+
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+		CHECK(EVAL(user, calls[i], 0) == (SECCOMP_RET_ERRNO | ENOSYS));
+		CHECK(EVAL(root, calls[i], 0) == (SECCOMP_RET_ERRNO | ENOSYS));
+	}
+}
+
 static void every_number_is_decided(void)
 {
 	for (uint32_t nr = 0; nr < 2048; nr++) {
@@ -235,6 +246,7 @@ int main(void)
 	RUN(the_program_fits);
 	RUN(everyday_calls_are_allowed);
 	RUN(dangerous_calls_are_refused);
+	RUN(asynchronous_io_is_absent);
 	RUN(every_number_is_decided);
 	RUN(foreign_abis_are_killed);
 	RUN(namespaces_are_refused_by_clone_flag);

@@ -211,6 +211,8 @@ static void rules_with_arguments(struct seccomp_prog *p, bool root_class)
 	 * and openat). In the root class it cannot add a filter, and works without clone3. */
 	rule_always(p, SYS_clone3, root_class ? ENOSYS_RET : ALLOW);
 	rule_always(p, SYS_openat2, ALLOW);
+	for (size_t i = 0; i < ARRAY_LEN(syscalls_absent); i++)
+		rule_always(p, syscalls_absent[i], ENOSYS_RET);
 	rule_socket(p);
 	rule_list(p, SYS_socketpair, 0, &(uint32_t){ 1 /* AF_UNIX */ }, 1, ALLOW,
 		  SECCOMP_RET_ERRNO | EAFNOSUPPORT);

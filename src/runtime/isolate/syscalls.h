@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system calls that a guest may make. All others fail: with EPERM below SYSCALLS_KNOWN, with
- * ENOSYS from there on, so that newer C libraries fall back to older calls.
+/* The system calls that a guest may make. All others fail: with EPERM below SYSCALLS_KNOWN except
+ * for syscalls_absent, with ENOSYS from there on, so that newer C libraries fall back to older
+ * calls.
  *
  * Left out on purpose: mount API old and new, namespaces (unshare, setns), bpf, perf, keyrings,
  * userfaultfd, io_uring, kexec, modules, handles, clocks, quotas, swap, accounting, ports and
@@ -53,8 +54,7 @@ static const short syscalls_allowed[] = {
 	SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2,
 	SYS_eventfd, SYS_eventfd2, SYS_signalfd, SYS_signalfd4, SYS_timerfd_create,
 	SYS_timerfd_settime, SYS_timerfd_gettime, SYS_inotify_init, SYS_inotify_init1,
-	SYS_inotify_add_watch, SYS_inotify_rm_watch, SYS_memfd_create, SYS_io_setup, SYS_io_destroy,
-	SYS_io_getevents, SYS_io_submit, SYS_io_cancel, SYS_io_pgetevents,
+	SYS_inotify_add_watch, SYS_inotify_rm_watch, SYS_memfd_create,
 	/* memory */
 	SYS_mmap, SYS_mprotect, SYS_munmap, SYS_brk, SYS_mremap, SYS_msync, SYS_mincore,
 	SYS_madvise, SYS_mlock, SYS_munlock, SYS_mlockall, SYS_munlockall, SYS_mlock2,
@@ -94,6 +94,13 @@ static const short syscalls_allowed[] = {
 	SYS_mq_timedsend, SYS_mq_timedreceive, SYS_mq_notify, SYS_mq_getsetattr,
 	/* information */
 	SYS_uname, SYS_sysinfo, SYS_getrandom,
+};
+
+/* These fail with ENOSYS, so that programs such as databases fall back to ordinary reads and
+ * writes. The contexts of io_setup count against fs.aio-max-nr of the whole host. */
+static const short syscalls_absent[] = {
+	SYS_io_setup, SYS_io_destroy, SYS_io_getevents, SYS_io_submit, SYS_io_cancel,
+	SYS_io_pgetevents,
 };
 /* clang-format on */
 
