@@ -217,10 +217,22 @@ int service_user_data(const char *home, const struct service_user *o, struct err
 	return r < 0 ? err_sys(err, -r, "%s", home) : 0;
 }
 
+/* So that no program that lodged starts can gain a capability, even from a file that has some.
+ * Without CAP_SETPCAP it stays as it is; no_new_privs prevents the same. */
+static int drop_bounding_set(void)
+{
+	for (int cap = 0; cap < 64; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return errno == EINVAL || errno == EPERM ? 0
+								 : -1; /* EINVAL: after the last */
+	return 0;
+}
+
 int service_user_become(const struct service_user *o, const char *home, struct err *err)
 {
-	if (setgroups(0, NULL) < 0 || setresgid(o->gid, o->gid, o->gid) < 0 ||
-	    setresuid(o->uid, o->uid, o->uid) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (drop_bounding_set() < 0 || setgroups(0, NULL) < 0 ||
+	    setresgid(o->gid, o->gid, o->gid) < 0 || setresuid(o->uid, o->uid, o->uid) < 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_sys(err, errno, "switch to user %u", o->uid);
 	/* Allows executing a held-open program through /proc. No other process has this user. */
 	(void)prctl(PR_SET_DUMPABLE, 1);

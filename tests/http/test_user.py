@@ -29,6 +29,7 @@ def test_the_network_process_has_no_privileges(lodged, client):
     assert set(s["Uid"].split()) == {str(DEFAULT_ID)} and set(s["Gid"].split()) == {str(DEFAULT_ID)}
     assert not s["Groups"].strip() and s["NoNewPrivs"] == "1"
     assert int(s["CapEff"], 16) == int(s["CapPrm"], 16) == int(s["CapInh"], 16) == int(s["CapAmb"], 16) == 0
+    assert int(s["CapBnd"], 16) == 0
     assert client.post(f"/v1/sessions/{session}/exec", {"command": "echo hi"}).json["stdout"] == "hi\n"
 
 

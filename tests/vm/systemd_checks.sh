@@ -52,6 +52,7 @@ gave_up_root() {
 	pid=$(main_pid)
 	grep -E '^(Uid|CapEff|CapBnd|NoNewPrivs)' "/proc/$pid/status"
 	[ "$(stat -c %U "/proc/$pid")" = lodge ] && grep -q '^CapEff:.0000000000000000$' "/proc/$pid/status" &&
+		grep -q '^CapBnd:.0000000000000000$' "/proc/$pid/status" &&
 		[ "$(stat -c '%U %a' $data)" = 'lodge 700' ] && [ "$(stat -c '%U %a' $data/keeper)" = 'root 700' ]
 }
 
