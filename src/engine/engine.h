@@ -61,6 +61,10 @@ struct engine_opts {
 	unsigned probe_failures; /* failed probes in a row until it is unavailable (3) */
 	uint64_t template_bytes; /* maximum size of an unpacked template (16 GiB) */
 	int64_t template_ms; /* maximum time to unpack it (30 min) */
+	/* bytes that an imported snapshot may have for each byte of its archive (200), beyond the
+	 * first 256 MiB; ENGINE_UNLIMITED */
+	unsigned import_ratio;
+	uint64_t import_entries; /* of its archive (4,194,304) */
 	int64_t tombstones_ms, execs_ms, events_ms; /* retention (7 days each) */
 	uint64_t disk_reserve; /* kept free on the disk (5 %, at most 512 MiB) */
 	unsigned pool; /* sandboxes kept ready */

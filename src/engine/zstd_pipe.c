@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,7 +16,7 @@
 #include "engine/internal.h"
 
 enum { PATH_SIZE = 4096, PIPE_SIZE = 1 << 20 };
-enum { BAD_INPUT = 1, NO_SPACE = 2 }; /* statuses of lodge-zstd */
+enum { BAD_INPUT = 1, NO_SPACE = 2, TOO_LARGE = 4 }; /* statuses of lodge-zstd */
 
 struct pack {
 	int pidfd;
@@ -46,12 +47,15 @@ static int new_pipe(int *ret_read, int *ret_write, struct err *err)
 }
 
 /* From `in` to `out`, both borrowed. */
-static int start(struct pack *p, const char *program, bool back, int in, int out, struct err *err)
+static int start(struct pack *p, const char *program, const struct zstd_pipe_opts *o, int in,
+		 int out, struct err *err)
 {
-	char name[] = "lodge-zstd", opt[] = "-d", found[PATH_SIZE];
-	char *argv[] = { name, back ? opt : NULL, NULL }, *env[] = { NULL };
+	char name[] = "lodge-zstd", opt[] = "-d", ratio[16], found[PATH_SIZE];
+	char *argv[] = { name, o->back ? opt : NULL, o->back && o->ratio ? ratio : NULL, NULL };
+	char *env[] = { NULL };
 	auto_close int stderr_fd = -1, ours = -1;
 
+	snprintf(ratio, sizeof(ratio), "%u", o->ratio);
 	if (check_blocks(in, err) < 0 || check_blocks(out, err) < 0 ||
 	    (!program && keeper_spawn_find(name, found, sizeof(found), err) < 0) ||
 	    new_pipe(&ours, &stderr_fd, err) < 0 ||
@@ -73,6 +77,7 @@ static enum err_code exit_error(const siginfo_t *end)
 	case BAD_INPUT:
 		return ERR_INVALID;
 	case NO_SPACE:
+	case TOO_LARGE:
 		return ERR_LIMIT;
 	default:
 		return ERR_UNAVAILABLE;
@@ -101,11 +106,14 @@ static int end(struct pack *p, struct err *err)
 	code = exit_error(&info);
 	if (code == ERR_NONE)
 		return 0;
-	return err_set(err, code, "%s", *text ? text : "lodge-zstd died");
+	err_set(err, code, "%s", *text ? text : "lodge-zstd died");
+	if (code == ERR_LIMIT && info.si_status == TOO_LARGE)
+		err->sys = EMSGSIZE;
+	return -1;
 }
 
 /* fn failed. Its error may only be a consequence of lodge-zstd's exit: then *err becomes that of
- * lodge-zstd. When it unpacked, a broken output pipe is no cause, only invalid input is. */
+ * lodge-zstd. When it unpacked, a broken output pipe is no cause, only the input is. */
 static void choose_error(struct pack *p, bool back, struct err *err)
 {
 	struct err packing;
@@ -113,13 +121,14 @@ static void choose_error(struct pack *p, bool back, struct err *err)
 	(void)syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0);
 	if (end(p, &packing) == 0 || packing.code == ERR_INTERNAL)
 		return;
-	if (!back || packing.code == ERR_INVALID)
+	if (!back || packing.code == ERR_INVALID || packing.sys == EMSGSIZE)
 		*err = packing;
 }
 
-int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg,
-		     struct err *err)
+int engine_zstd_pipe(struct engine *e, const struct zstd_pipe_opts *o, int fd, zstd_pipe_fn *fn,
+		     void *arg, struct err *err)
 {
+	bool back = o->back;
 	auto_close int from = -1, to = -1;
 	int *plain = back ? &from : &to, *its = back ? &to : &from, r;
 	struct pack p;
@@ -127,7 +136,7 @@ int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void
 	if (new_pipe(&from, &to, err) < 0)
 		return -1;
 	(void)fcntl(to, F_SETPIPE_SZ, PIPE_SIZE); /* as large as the host allows */
-	if (start(&p, e->opts.zstd_program, back, back ? fd : from, back ? to : fd, err) < 0)
+	if (start(&p, e->opts.zstd_program, o, back ? fd : from, back ? to : fd, err) < 0)
 		return -1;
 	close(steal_fd(its));
 	r = fn(arg, *plain, err);

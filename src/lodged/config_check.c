@@ -71,6 +71,7 @@ void config_engine(const struct config *c, struct engine_opts *ret)
 		.keeper_timeout_ms = (int64_t)c->keeper_timeout,
 		.probe_failures = (unsigned)c->probe_failures,
 		.template_bytes = c->template_size,
+		.import_ratio = c->import_ratio ? (unsigned)c->import_ratio : ENGINE_UNLIMITED,
 		.disk_reserve = c->disk_reserve,
 		.template_ms = (int64_t)c->template_time,
 		.tombstones_ms = (int64_t)c->keep_tombstones,

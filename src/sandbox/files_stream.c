@@ -70,7 +70,7 @@ int files_job_check(struct guest_exec *job, const char *what, struct err *err)
 	return 0;
 }
 
-static int run_file_job(struct sandbox *sb, const struct files_job_spec *spec, struct err *err)
+int files_job_run(struct sandbox *sb, const struct files_job_spec *spec, struct err *err)
 {
 	auto_call(guest_exec_free) struct guest_exec *job = NULL;
 
@@ -113,7 +113,7 @@ int files_tar_out(struct sandbox *sb, const char *user, const char *path, int fd
 		.op = AGENT_JOB_TAR_OUT, .user = user, .path = path, .fd = fd
 	};
 
-	return run_file_job(sb, &spec, err);
+	return files_job_run(sb, &spec, err);
 }
 
 int files_tar_in(struct sandbox *sb, const char *user, const char *path, int fd, unsigned flags,
@@ -123,7 +123,7 @@ int files_tar_in(struct sandbox *sb, const char *user, const char *path, int fd,
 		.op = AGENT_JOB_TAR_IN, .flags = flags, .user = user, .path = path, .fd = fd
 	};
 
-	return run_file_job(sb, &spec, err);
+	return files_job_run(sb, &spec, err);
 }
 
 int files_tar_in_progress(struct sandbox *sb, const char *user, const char *path, int fd,

@@ -24,6 +24,8 @@ int files_job_begin(struct sandbox *sb, const struct files_job_spec *spec, struc
 		    struct err *err);
 /* -1 with the reason if the job failed. */
 int files_job_check(struct guest_exec *job, const char *what, struct err *err);
+/* Begins it, waits for its end and checks it. */
+int files_job_run(struct sandbox *sb, const struct files_job_spec *spec, struct err *err);
 
 /* Removes a whole tree; a missing path is success. */
 int files_remove_tree(struct sandbox *sb, const char *user, const char *path, struct err *err);

@@ -11,6 +11,7 @@
 #define WEEK INT64_C(604800000)
 #define LIFETIME_MS (5 * HOUR)
 #define TEMPLATE_BYTES (16ull << 30)
+#define IMPORT_ENTRIES (4ull << 20)
 
 static int64_t value_or(int64_t value, int64_t otherwise)
 {
@@ -37,6 +38,8 @@ static void set_defaults(struct engine_opts *o)
 	o->probe_failures = (unsigned)value_or(o->probe_failures, 3);
 	o->template_ms = value_or(o->template_ms, HOUR / 2);
 	o->template_bytes = o->template_bytes ? o->template_bytes : TEMPLATE_BYTES;
+	o->import_ratio = (unsigned)value_or(o->import_ratio, 200);
+	o->import_entries = o->import_entries ? o->import_entries : IMPORT_ENTRIES;
 	o->tombstones_ms = value_or(o->tombstones_ms, WEEK);
 	o->execs_ms = value_or(o->execs_ms, WEEK);
 	o->events_ms = value_or(o->events_ms, WEEK);

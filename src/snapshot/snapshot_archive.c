@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/test_hook.h"
+#include "base/units.h"
 #include "sandbox/files_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/layer_client.h"
@@ -96,28 +97,51 @@ int snapshot_export(struct engine *e, const struct caller *caller, const char *i
 	    snapshot_hold(e, caller, id, holder, &s, err) < 0)
 		return -1;
 	x.layer = s.layer;
-	r = engine_zstd_pipe(e, false, fd, write_layers, &x, err);
+	r = engine_zstd_pipe(e, &(struct zstd_pipe_opts){ 0 }, fd, write_layers, &x, err);
 	layers_release(e, s.layer, holder);
 	return r < 0 ? err_ctx(err, "snapshot %s", s.id) : 0;
 }
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
-/* Limits the disk to what the tenant's quota leaves. */
-static int set_limits(struct engine *e, const struct caller *caller, struct template *t,
+struct archive_import {
+	bool owners; /* the files keep theirs */
+	bool by_quota; /* max_bytes is what the quota leaves */
+	uint64_t max_bytes, max_entries;
+	struct sandbox *sb;
+};
+
+/* What an import may take: UNPACK_DISK, or what the tenant's quota leaves. Imported snapshots count
+ * against it here, or a tenant could import the same archive for ever. */
+static int find_limit(struct engine *e, const struct caller *caller, struct archive_import *x,
 		      struct err *err)
 {
 	struct store_quota q;
 	struct store_usage used;
-	uint64_t disk = UNPACK_DISK;
+	int64_t imported, left;
 
-	if (quota_get(e, caller->tenant, NULL, &q, &used, err) < 0)
+	x->max_bytes = UNPACK_DISK;
+	if (quota_get(e, caller->tenant, NULL, &q, &used, err) < 0 ||
+	    STORE_CALL(e, store_snapshot_imported, caller->tenant, &imported, err) < 0)
 		return -1;
-	if (q.disk_bytes && q.disk_bytes - used.disk_bytes < (int64_t)disk)
-		disk = q.disk_bytes > used.disk_bytes ? (uint64_t)(q.disk_bytes - used.disk_bytes)
-						      : LIMITS_DISK_MIN;
-	if (disk < LIMITS_DISK_MIN)
-		disk = LIMITS_DISK_MIN;
+	left = q.disk_bytes - used.disk_bytes - imported;
+	if (!q.disk_bytes || left >= (int64_t)UNPACK_DISK)
+		return 0;
+	x->by_quota = true;
+	x->max_bytes = left > 0 ? (uint64_t)left : 0;
+	if (x->max_bytes >= LIMITS_DISK_MIN)
+		return 0;
+	err_set(err, ERR_LIMIT,
+		"tenant '%s' is at its quota of disk bytes: %lld of %lld used, %lld of them by "
+		"imported snapshots",
+		caller->tenant, (long long)(q.disk_bytes - left), (long long)q.disk_bytes,
+		(long long)imported);
+	err->sys = EDQUOT;
+	return -1;
+}
+
+static int set_limits(uint64_t disk, struct template *t, struct err *err)
+{
 	if (template_set_limit(t, "disk_bytes", disk, err) < 0 ||
 	    template_set_limit(t, "file_bytes", disk, err) < 0)
 		return -1;
@@ -127,7 +151,7 @@ static int set_limits(struct engine *e, const struct caller *caller, struct temp
 /* Creates a session to unpack in. Its metadata marks it for snapshot_clean_imports() after a
  * crash. */
 static int create_session(struct engine *e, const struct caller *caller, const char *template,
-			  bool owners, char ret[STORE_ID], struct err *err)
+			  const struct archive_import *x, char ret[STORE_ID], struct err *err)
 {
 	auto_fini(template_fini) struct template over;
 	struct session_opts opts = { .template = template,
@@ -140,13 +164,13 @@ static int create_session(struct engine *e, const struct caller *caller, const c
 	struct session_enter_result entered;
 
 	template_init(&over);
-	if (owners) { /* rootless sandboxes have a single owner */
+	if (x->owners) { /* rootless sandboxes have a single owner */
 		over.class = KEEPER_CLASS_ROOT;
 		over.user = strdup("0:0");
 		if (!over.user)
 			return err_sys(err, ENOMEM, "import");
 	}
-	if (set_limits(e, caller, &over, err) < 0 ||
+	if (set_limits(x->max_bytes, &over, err) < 0 ||
 	    session_enter(e, caller, &opts, &entered, err) < 0)
 		return -1;
 	memcpy(ret, entered.session.id, sizeof(entered.session.id));
@@ -154,28 +178,45 @@ static int create_session(struct engine *e, const struct caller *caller, const c
 	return 0;
 }
 
-struct archive_import {
-	struct sandbox *sb;
-	unsigned flags;
-};
-
 static int unpack_tar_in(void *arg, int fd, struct err *err)
 {
 	const struct archive_import *x = arg;
+	struct files_job_spec spec = {
+		.op = AGENT_JOB_TAR_IN,
+		.flags = AGENT_JOB_OCI | (x->owners ? AGENT_JOB_OWNERS : 0),
+		.path = "/",
+		.fd = fd,
+		.max_bytes = x->max_bytes,
+		.max_entries = x->max_entries,
+	};
 
-	return files_tar_in(x->sb, NULL, "/", fd, x->flags, err);
+	return files_job_run(x->sb, &spec, err);
+}
+
+/* Names the quota if it is what the files did not fit in. */
+static int explain_limit(const struct archive_import *x, struct err *err)
+{
+	char left[SIZE_TEXT];
+
+	if (!x->by_quota || (err->sys != ENOSPC && err->sys != EDQUOT))
+		return -1;
+	err->sys = EDQUOT;
+	return err_ctx(err, "the disk quota of the tenant leaves %s",
+		       units_format(x->max_bytes, left));
 }
 
 static int unpack(struct engine *e, const struct caller *caller, const struct session_ref *ref,
-		  bool owners, int fd, struct err *err)
+		  struct archive_import *x, int fd, struct err *err)
 {
-	struct archive_import x = { .flags = AGENT_JOB_OCI | (owners ? AGENT_JOB_OWNERS : 0) };
 	auto_call(side_conn_close) struct side_conn *conn = NULL;
+	struct zstd_pipe_opts o = { .back = true };
 
+	if (e->opts.import_ratio != ENGINE_UNLIMITED)
+		o.ratio = e->opts.import_ratio;
 	if (side_conn_open(e, caller, ref, true, &conn, NULL, err) < 0)
 		return -1;
-	x.sb = side_conn_sandbox(conn);
-	return engine_zstd_pipe(e, true, fd, unpack_tar_in, &x, err);
+	x->sb = side_conn_sandbox(conn);
+	return engine_zstd_pipe(e, &o, fd, unpack_tar_in, x, err) < 0 ? explain_limit(x, err) : 0;
 }
 
 static int add_snapshot(struct engine *e, const struct caller *caller,
@@ -207,15 +248,19 @@ int snapshot_import(struct engine *e, const struct caller *caller, const char *t
 							"the import is complete", "lodge" };
 	char id[STORE_ID];
 	struct session_ref ref = { .id = id };
+	struct archive_import x = { .max_entries = e->opts.import_entries };
 	struct err ignored;
 	unsigned has = 0;
 	int r;
 
 	if (name_check_optional("name", name, STORE_NAME, err) < 0 ||
 	    KEEPER_CALL(e, err, keeper_client_features, &has, err) < 0 ||
-	    create_session(e, caller, template, has & KEEPER_HAS_ROOT, id, err) < 0)
+	    find_limit(e, caller, &x, err) < 0)
 		return -1;
-	r = unpack(e, caller, &ref, has & KEEPER_HAS_ROOT, fd, err);
+	x.owners = (has & KEEPER_HAS_ROOT) != 0;
+	if (create_session(e, caller, template, &x, id, err) < 0)
+		return -1;
+	r = unpack(e, caller, &ref, &x, fd, err);
 	if (r == 0)
 		r = add_snapshot(e, caller, &ref, name, ret, err);
 	(void)session_destroy(e, caller, &ref, &done, NULL, &ignored);

@@ -143,6 +143,14 @@ int store_snapshot_list(struct store *st, const struct store_snapshot_filter *f,
 			   &columns_snapshot, page, ret, err);
 }
 
+int store_snapshot_imported(struct store *st, const char *tenant, int64_t *ret, struct err *err)
+{
+	return db_number(st,
+			 "SELECT ifnull(sum(bytes), 0) FROM layer WHERE id IN (SELECT layer"
+			 " FROM snapshot WHERE tenant = ?1 AND session IS NULL)",
+			 DB_VALUES(db_text(tenant)), ret, err);
+}
+
 int store_snapshot_remove(struct store *st, const char *id, struct err *err)
 {
 	return db_change(st, "DELETE FROM snapshot WHERE id = ?1", DB_VALUES(db_text(id)),

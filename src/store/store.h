@@ -162,6 +162,8 @@ int store_snapshot_find(struct store *st, const char *session, const char *name,
 /* Oldest first. */
 int store_snapshot_list(struct store *st, const struct store_snapshot_filter *f,
 			struct store_page page, struct store_snapshot_list *ret, struct err *err);
+/* The bytes of all snapshots that belong to no session, as far as they are counted. */
+int store_snapshot_imported(struct store *st, const char *tenant, int64_t *ret, struct err *err);
 int store_snapshot_remove(struct store *st, const char *id, struct err *err);
 
 /* ---- execs ----------------------------------------------------------------------------------- */

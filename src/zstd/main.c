@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge-zstd [-d]: packs or unpacks standard input to standard output. Archives come from untrusted
+/* lodge-zstd [-d [RATIO]]: packs or unpacks standard input to standard output. With a RATIO, output
+ * beyond the first 256 MiB is at most so many times the input. Archives come from untrusted
  * sources, so a bug in the library must not help an attacker: before reading the first byte, this
  * process allocates all its memory and limits itself to reading, writing and exiting.
  *
- * Exit status 1: invalid input. 2: no space for the output. 3: any other error. The error message
- * is on standard error. */
+ * Exit status 1: invalid input. 2: no space for the output. 3: any other error. 4: more output than
+ * RATIO allows. The error message is on standard error. */
 #define ZSTD_STATIC_LINKING_ONLY /* for contexts in memory of this program */
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -20,8 +23,9 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-enum { LEVEL = 3, WINDOW_LOG_MAX = 27, BUF = 1 << 17, BAD_INPUT = 1, NO_SPACE, FAILED };
+enum { LEVEL = 3, WINDOW_LOG_MAX = 27, BUF = 1 << 17, BAD_INPUT = 1, NO_SPACE, FAILED, TOO_LARGE };
 #define MEMORY_MAX (1ull << 30)
+#define RATIO_FROM (256ull << 20) /* output that the ratio does not bound: it is small anyway */
 
 static char in_buf[BUF], out_buf[BUF];
 
@@ -147,10 +151,24 @@ _Noreturn static void refuse(size_t code, bool first)
 	fail(BAD_INPUT, "the archive is damaged", ZSTD_getErrorName(code));
 }
 
+/* ratio 0: unlimited */
+static void check_ratio(uint64_t in, uint64_t out, unsigned ratio)
+{
+	char text[128];
+
+	if (!ratio || out <= RATIO_FROM || (out - RATIO_FROM) / ratio <= in)
+		return;
+	snprintf(text, sizeof(text),
+		 "the archive unpacks to more than %u times its size (setting: import_ratio)",
+		 ratio);
+	fail(TOO_LARGE, text, NULL);
+}
+
 /* Unpacks any number of consecutive frames. */
-static void unpack(ZSTD_DCtx *d)
+static void unpack(ZSTD_DCtx *d, unsigned ratio)
 {
 	size_t want = 1, n; /* 0: a frame has just ended */
+	uint64_t in_bytes = 0, out_bytes = 0; /* in_bytes: before this buffer */
 	bool first = true;
 
 	while ((n = read_input()) > 0) {
@@ -164,9 +182,12 @@ static void unpack(ZSTD_DCtx *d)
 			want = ZSTD_decompressStream(d, &out, &in);
 			if (ZSTD_isError(want))
 				refuse(want, first);
+			out_bytes += out.pos;
+			check_ratio(in_bytes + in.pos, out_bytes, ratio);
 			write_output(out.pos);
 			first = first && want != 0;
 		} while (in.pos < in.size || (want != 0 && out.pos == out.size));
+		in_bytes += n;
 	}
 	if (want != 0)
 		fail(BAD_INPUT, "the archive ends too early", NULL);
@@ -174,15 +195,16 @@ static void unpack(ZSTD_DCtx *d)
 
 int main(int argc, char **argv)
 {
-	bool back = argc == 2 && strcmp(argv[1], "-d") == 0;
+	bool back = argc > 1 && argc <= 3 && strcmp(argv[1], "-d") == 0;
+	unsigned ratio = argc == 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
 	ZSTD_DCtx *d = back ? make_unpacker() : NULL;
 	ZSTD_CCtx *c = back ? NULL : make_packer();
 
 	if (argc > 1 && !back)
-		fail(FAILED, "usage: lodge-zstd [-d] <FILE >FILE", NULL);
+		fail(FAILED, "usage: lodge-zstd [-d [RATIO]] <FILE >FILE", NULL);
 	confine_process();
 	if (back)
-		unpack(d);
+		unpack(d, ratio);
 	else
 		pack(c);
 	end(0);

@@ -381,10 +381,30 @@ def test_a_bomb_in_a_file_is_refused(client, lodged, host):
     """A gigabyte in 32 KB, with a declared size of 300 GB; nothing of it stays."""
     before = memory_of(lodged.process.pid)
     data = bomb(header(b"tmp/big", b"\x80" + (300 << 30).to_bytes(11, "big")), 1)
-    answer = client.post("/v1/snapshots", data)
-    assert answer.status in (400, 507), answer
+    snapshots = client.get("/v1/snapshots?limit=1000").json["snapshots"]
+    answer = refused(client, data, 413)
+    assert answer.code == "TOO_LARGE" and "more than 200 times its size (setting: import_ratio)" in str(answer.json), answer
     assert memory_of(lodged.process.pid) - before < 96 << 20
     assert client.get("/v1/sessions?metadata.lodge.import=unfinished").json["sessions"] == []
+    assert client.get("/v1/snapshots?limit=1000").json["snapshots"] == snapshots
+
+
+def test_a_complete_bomb_is_refused(client, lodged):
+    """300 MB of zeros in 10 KB, in an archive without a fault; 200 MB are few enough for any ratio."""
+    def archive(megabytes):
+        head = header(b"tmp/zeros", megabytes << 20)
+        block, _ = runs(1)
+        start = MAGIC + b"\x00\x38" + (len(head) << 3).to_bytes(3, "little") + head
+        return start + block * (megabytes << 3) + (len(END) << 3 | 1).to_bytes(3, "little") + END
+    assert len(archive(300)) < 16384
+    answer = refused(client, archive(300), 413)
+    assert "import_ratio" in answer.json["error"]["message"], answer
+    answer = client.post("/v1/snapshots", archive(200))
+    assert answer.status == 201, answer
+    assert client.delete("/v1/snapshots/" + answer.json["snapshot"]["id"]).status == 204
+    at = "/v1/sessions/" + client.enter(key="zeros", limits={"disk_bytes": 512 << 20, "file_bytes": 512 << 20})
+    assert put_packed(client, at, archive(300)).status == 204  # its own disk is the limit of a session
+    assert client.delete(at).status == 200
 
 
 @pytest.mark.skipif(not shutil.which("zstd"), reason="zstd is not there")

@@ -271,6 +271,7 @@ static void a_quota_is_a_limit(void)
 {
 	struct store_quota q = { .tenant = "acme", .disk_bytes = 8 << 20 };
 	struct store_snapshot s;
+	struct err failed;
 	int r;
 
 	FRESH();
@@ -278,11 +279,59 @@ static void a_quota_is_a_limit(void)
 	r = import_of("(cd /tmp && t=$(mktemp) && head -c 20000000 /dev/urandom > $t && "
 		      "tar -cf - ${t#/tmp/} | zstd -q; rm $t)",
 		      &s);
+	failed = err;
 	q.disk_bytes = 0;
-	CHECK(!quota_set(engine, &q, &err) || is_dir_store);
-	if (is_dir_store)
-		SKIP("plain directories have no limit");
+	CHECK(!quota_set(engine, &q, &err));
 	CHECK(r < 0 && sessions() == 0);
+	err = failed;
+	CHECK(err.code == ERR_LIMIT && err.sys == EDQUOT);
+	CHECK(strstr(err.msg, "disk quota of the tenant leaves 8M"));
+}
+
+/* They belong to no session, so only an import can count them. */
+static void imported_snapshots_count_against_the_quota(void)
+{
+	static const char three_mb[] =
+		"(cd /tmp && t=$(mktemp) && head -c 3000000 /dev/urandom > $t && "
+		"tar -cf - ${t#/tmp/} | zstd -q; rm $t)";
+	struct store_quota q = { .tenant = "acme" };
+	struct store_snapshot s;
+
+	FRESH();
+	CHECK(import_of(three_mb, &s) == 0);
+	collect_all(); /* counts its files */
+	CHECK(!snapshot_get(engine, &me, s.id, &s, &err) && s.bytes >= 3000000);
+	q.disk_bytes = s.bytes + (2 << 20);
+	CHECK(!quota_set(engine, &q, &err));
+	CHECK(import_of(three_mb, &s) < 0 && err.code == ERR_LIMIT && err.sys == EDQUOT);
+	CHECK(strstr(err.msg, "leaves 2M"));
+	q.disk_bytes = s.bytes + 1;
+	CHECK(!quota_set(engine, &q, &err));
+	CHECK(import_of(three_mb, &s) < 0 && err.code == ERR_LIMIT && err.sys == EDQUOT);
+	CHECK(strstr(err.msg, "imported snapshots"));
+	q.disk_bytes = 0;
+	CHECK(!quota_set(engine, &q, &err));
+	CHECK(import_of(three_mb, &s) == 0);
+}
+
+static void entries_and_ratio_are_bounded(void)
+{
+	struct store_snapshot s;
+
+	FRESH();
+	ENGINE(.import_entries = 3, .import_ratio = 1000);
+	CHECK(import_of("cd /etc && tar --hard-dereference -cf - passwd passwd passwd passwd | "
+			"zstd -q",
+			&s) < 0);
+	CHECK(err.code == ERR_LIMIT && err.sys == EFBIG);
+	CHECK(strstr(err.msg, "more than 3 entries"));
+	CHECK(import_of("cd /etc && tar --hard-dereference -cf - passwd passwd passwd | zstd -q",
+			&s) == 0);
+	CHECK(import_of("cd /tmp && t=$(mktemp) && truncate -s 300M $t && "
+			"tar -cf - ${t#/tmp/} | zstd -q; rm $t",
+			&s) < 0);
+	CHECK(err.code == ERR_LIMIT && err.sys == EMSGSIZE && sessions() == 0);
+	CHECK(strstr(err.msg, "more than 1000 times its size"));
 }
 
 int main(void)
@@ -297,6 +346,8 @@ int main(void)
 		RUN(invalid_archives_are_refused);
 		RUN(unsuitable_descriptors_are_refused);
 		RUN(a_quota_is_a_limit);
+		RUN(imported_snapshots_count_against_the_quota);
+		RUN(entries_and_ratio_are_bounded);
 		remove_home();
 	}
 	return tap_done();

@@ -156,7 +156,8 @@ static int packed(void *arg, int fd, struct err *err)
 {
 	const struct tree *t = arg;
 
-	return engine_zstd_pipe(t->engine, t->in, fd, t->in ? tar_in : tar_out, arg, err);
+	return engine_zstd_pipe(t->engine, &(struct zstd_pipe_opts){ .back = t->in }, fd,
+				t->in ? tar_in : tar_out, arg, err);
 }
 
 int v1_read_archive(struct api_call *c, struct err *err)

@@ -531,8 +531,12 @@ int tar_read_run(const struct file_job *j, struct err *err)
 		return err_sys(err, -place, "%.160s", j->path);
 	if (dir < 0)
 		return err_sys(err, errno, "%.160s", j->path);
-	if (o.oci && !o.max_bytes)
-		o.max_bytes = half_of_free_space(dir);
+	if (o.oci) {
+		uint64_t half = half_of_free_space(dir);
+
+		if (!o.max_bytes || half < o.max_bytes)
+			o.max_bytes = half;
+	}
 	if (tar_extract(FILE_JOB_FD, dir, &o, err) < 0)
 		return -1;
 	return syncfs(dir) < 0 ? err_sys(err, errno, "%.160s", j->path) : 0;
