@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/test_hook.h"
-#include "base/json.h"
 #include "base/units.h"
 #include "session/query.h"
 #include "session/user_slot.h"
 #include "exec/exec_lookup.h"
 #include "session/resume.h"
+#include "machine/exec_command.h"
 #include "machine/exec_output_file.h"
 #include "machine/exec_reason.h"
 #include "machine/machine_watch.h"
@@ -23,12 +23,33 @@
 
 /* ---- options -------------------------------------------------------------------------------- */
 
+/* A longer one is refused before its idempotency key is claimed. */
+static int check_length(const struct exec_opts *opts, struct err *err)
+{
+	size_t left = STORE_COMMAND_MAX;
+
+	if (opts->text && strnlen(opts->text, left) < left)
+		return 0;
+	for (size_t i = 0; !opts->text && left && opts->argv[i]; i++) {
+		size_t n = strnlen(opts->argv[i], left) + 1;
+
+		left -= n < left ? n : left;
+	}
+	if (!opts->text && left)
+		return 0;
+	err_set(err, ERR_LIMIT, "command: longer than %d bytes", STORE_COMMAND_MAX);
+	err->sys = E2BIG;
+	return -1;
+}
+
 static int check_opts(const struct exec_opts *opts, struct err *err)
 {
 	if (opts->text ? opts->argv != NULL : !opts->argv || !opts->argv[0])
 		return err_set(err, ERR_INVALID, "command: set either a text or arguments");
 	if (!opts->text && !*opts->argv[0])
 		return err_set(err, ERR_INVALID, "command: the first argument is empty");
+	if (check_length(opts, err) < 0)
+		return -1;
 	for (size_t i = 0; opts->env && opts->env[i]; i++)
 		if (!strchr(opts->env[i], '=') || *opts->env[i] == '=')
 			return err_set(err, ERR_INVALID, "env: '%.60s' is not NAME=VALUE",
@@ -42,18 +63,14 @@ static int check_opts(const struct exec_opts *opts, struct err *err)
 
 static char *print_command(const struct exec_opts *opts)
 {
-	struct json_out j;
+	struct exec_command c;
 
-	json_out_init(&j, STORE_COMMAND_MAX);
-	if (opts->text) {
-		json_out_str(&j, NULL, opts->text);
-	} else {
-		json_out_array(&j, NULL);
-		for (size_t i = 0; opts->argv[i]; i++)
-			json_out_str(&j, NULL, opts->argv[i]);
-		json_out_end(&j);
-	}
-	return json_out_take(&j, NULL);
+	exec_command_init(&c, opts->text != NULL);
+	if (opts->text)
+		exec_command_add(&c, opts->text);
+	for (size_t i = 0; !opts->text && opts->argv[i]; i++)
+		exec_command_add(&c, opts->argv[i]);
+	return exec_command_take(&c);
 }
 
 static bool is_plain(const struct exec_opts *opts, const struct shell_rules *r)
@@ -222,8 +239,7 @@ static struct exec_record *make_record(const struct exec_launch *s, struct err *
 	struct exec_record *c;
 
 	if (!rec.command) {
-		err_set(err, ERR_LIMIT, "command: longer than %d bytes", STORE_COMMAND_MAX);
-		err->sys = E2BIG;
+		err_sys(err, ENOMEM, "command");
 		return NULL;
 	}
 	c = exec_record_new(s->n->engine, s->n->machine, &rec, err);

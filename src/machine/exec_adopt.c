@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/agent_sync.h"
 #include "sandbox/guest_exec_sync.h"
 #include "machine/exec_adopt.h"
+#include "machine/exec_command.h"
 #include "machine/exec_output_file.h"
 #include "machine/exec_reason.h"
 #include "machine/output_share.h"
@@ -169,7 +169,7 @@ static void on_status(void *arg, const void *msg, size_t len, int *fds, const st
 {
 	struct words *w = arg;
 	struct agent_proc p;
-	struct json_out j;
+	struct exec_command c;
 	const char *word;
 
 	(void)fds;
@@ -179,14 +179,10 @@ static void on_status(void *arg, const void *msg, size_t len, int *fds, const st
 		return;
 	}
 	memcpy(&p, (const char *)msg + sizeof(struct agent_hdr), sizeof(p));
-	json_out_init(&j, STORE_COMMAND_MAX);
-	if (!(p.flags & AGENT_BASH))
-		json_out_array(&j, NULL);
+	exec_command_init(&c, (p.flags & AGENT_BASH) != 0);
 	for (uint32_t i = 0; i < p.argc && (word = agent_msg_string(msg, len, i)); i++)
-		json_out_str(&j, NULL, word);
-	if (!(p.flags & AGENT_BASH))
-		json_out_end(&j);
-	w->json = json_out_take(&j, NULL);
+		exec_command_add(&c, word);
+	w->json = exec_command_take(&c);
 	if (!w->json)
 		err_sys(&w->err, ENOMEM, "command");
 }

@@ -388,3 +388,22 @@ def test_a_full_session_survives_hibernation(client):
         assert wait_for(lambda: run(client, at, command="echo again > f && sync . && cat f")["stdout"] == "again\n")
     finally:
         client.delete(at)
+
+
+# ---- records ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("body, out, kept", [
+    ({"command": "echo " + "x" * 100000}, "x" * 100000 + "\n", "echo " + "x" * 4091 + "…"),
+    ({"command": "echo " + "ä" * 10000}, "ä" * 10000 + "\n", "echo " + "ä" * 2045 + "…"),  # no half a character
+    ({"command": "echo " + "y" * 4091}, "y" * 4091 + "\n", "echo " + "y" * 4091),
+    ({"command": ":" + "\t" * 50000 + " ; echo end"}, "end\n", ":" + "\t" * 4095 + "…"),
+    ({"argv": ["echo", "a" * 3000, "b" * 3000, "c"]}, "a" * 3000 + " " + "b" * 3000 + " c\n",
+     ["echo", "a" * 3000, "b" * (4096 - 5 - 3001) + "…"]),
+    ({"argv": ["printf", "%s"] + [""] * 6000}, "", ["printf", "%s"] + [""] * (4096 - 10) + ["…"]),
+], ids=["text", "umlauts", "just as long", "escapes", "arguments", "many arguments"])
+def test_the_record_of_a_long_command_is_cut(client, at, body, out, kept):
+    """The command itself is not."""
+    r = run(client, at, **body)
+    assert r["exit_code"] == 0 and r["stdout"] == out, r
+    assert record(client, f"{at}/execs/{r['exec_id']}")["command"] == kept

@@ -196,7 +196,8 @@ class Exec(TypedDict):
     exec_id: str
     session: str
     command: Union[str, List[str]]
-    """The command as requested: text or arguments."""
+    """The command as requested: text or arguments. Only its first 4,096 bytes are kept: what is longer ends with
+    `…`. The command itself runs whole."""
     state: ExecState
     background: bool
     exit_code: Union[int, None]

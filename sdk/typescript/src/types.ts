@@ -307,7 +307,10 @@ export interface EventList {
 export interface Exec {
   exec_id: string;
   session: string;
-  /** The command as requested: text or arguments. */
+  /**
+   * The command as requested: text or arguments. Only its first 4,096 bytes are kept: what is longer ends with
+   * `…`. The command itself runs whole.
+   */
   command: string | string[];
   state: ExecState;
   background: boolean;
