@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admit/limits_max.h"
 #include "admit/policy_rules.h"
 #include "engine/name_check.h"
 #include "engine/name_lock.h"
@@ -59,6 +60,18 @@ static int check(const struct store_policy *p, struct err *err)
 	return 0;
 }
 
+/* Limits from before a maximum was lowered (`was`) stay: the lower one counts. */
+static int check_limits(struct engine *e, const struct store_policy *p, const char *was,
+			struct err *err)
+{
+	auto_fini(template_fini) struct template most;
+
+	if (policy_limits(p, &most, err) < 0)
+		return -1;
+	return was && p->limits && strcmp(was, p->limits) == 0 ? 0
+							       : limits_max_check(e, &most, err);
+}
+
 static int audit(struct engine *e, const char *tenant, const char *actor, const char *policy,
 		 const char *what, struct err *err)
 {
@@ -71,7 +84,8 @@ static int audit(struct engine *e, const char *tenant, const char *actor, const 
 int policy_add(struct engine *e, const char *actor, struct store_policy *p, struct err *err)
 {
 	p->created_at = engine_now(e);
-	if (check(p, err) < 0 || audit(e, p->tenant, actor, p->name, "made", err) < 0)
+	if (check(p, err) < 0 || check_limits(e, p, NULL, err) < 0 ||
+	    audit(e, p->tenant, actor, p->name, "made", err) < 0)
 		return -1;
 	return STORE_CALL(e, store_policy_add, p, err);
 }
@@ -102,10 +116,14 @@ int policy_change(struct engine *e, const char *actor, const char *tenant, const
 {
 	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 	auto_fini(name_unlock) struct name_lock lock;
+	auto_free char *was = NULL;
 
 	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
-	if (policy_get(e, tenant, name, &p, err) < 0 || edit(arg, &p, err) < 0 ||
-	    check(&p, err) < 0 || audit(e, tenant, actor, p.name, "changed", err) < 0 ||
+	if (policy_get(e, tenant, name, &p, err) < 0)
+		return -1;
+	was = p.limits ? strdup(p.limits) : NULL;
+	if (edit(arg, &p, err) < 0 || check(&p, err) < 0 || check_limits(e, &p, was, err) < 0 ||
+	    audit(e, tenant, actor, p.name, "changed", err) < 0 ||
 	    STORE_CALL(e, store_policy_update, &p, err) < 0)
 		return -1;
 	*ret = steal_struct(&p);

@@ -18,8 +18,13 @@ int policy_rules_load(struct engine *e, const char *tenant, const char *name,
 		      struct policy_rules *ret, struct err *err);
 void policy_rules_fini(struct policy_rules *r);
 DEFINE_AUTO(struct policy_rules *, policy_rules_fini);
-/* ERR_INVALID if a request exceeds the limits of the policy. */
-int policy_rules_check(const struct policy_rules *r, const struct template *asked, struct err *err);
+/* ERR_INVALID if a request exceeds the limits of the policy, or those of all sessions (NULL: it
+ * sets none). */
+int policy_rules_check(struct engine *e, const struct policy_rules *r, const struct template *asked,
+		       struct err *err);
+/* Lowers limits to those of the policy, and to those of all sessions. */
+int policy_rules_cap(struct engine *e, const struct policy_rules *r, struct template *t,
+		     struct err *err);
 
 /* Kind of the name_lock() that every change of templates and policies holds. */
 #define TEMPLATES_LOCK "templates"

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admit/limits_max.h"
 #include "api/core/auth.h"
 #include "api/core/internal.h"
 #include "api/core/prometheus.h"
@@ -348,6 +349,16 @@ static const char *health_status(struct engine *e, const struct engine_health *h
 	return h->keeper && h->disk.state == DISK_OK ? "ok" : "degraded";
 }
 
+static int put_limits_max(struct json_out *j, struct engine *e, struct err *err)
+{
+	auto_fini(template_fini) struct template max;
+
+	if (limits_max_get(e, &max, err) < 0)
+		return -1;
+	api_put_limit_values(j, "limits_max", &max);
+	return 0;
+}
+
 int service_get_health(struct api_call *c, struct err *err)
 {
 	struct engine_health h;
@@ -376,6 +387,10 @@ int service_get_health(struct api_call *c, struct err *err)
 	put_last_error(&j, c->api, c->scope == API_ADMIN);
 	put_service(&j, c->api, &f);
 	json_out_str(&j, "policy_enforcement", shell_can_enforce() ? "landlock" : "none");
+	if (put_limits_max(&j, c->engine, err) < 0) {
+		json_out_fini(&j);
+		return -1;
+	}
 	return api_reply(c, reason ? 503 : 200, &j, err);
 }
 

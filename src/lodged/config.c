@@ -88,17 +88,64 @@ static int set_network(const char *name, const char *value, char **to, struct er
 	return set_text(name, value, to, err);
 }
 
-static int set_reserve(const char *name, const char *value, uint64_t *to, struct err *err)
+static int set_size(const char *name, const char *value, uint64_t min, uint64_t max, uint64_t *to,
+		    struct err *err)
 {
-	char min[SIZE_TEXT], max[SIZE_TEXT];
+	char least[SIZE_TEXT], most[SIZE_TEXT];
 	uint64_t n;
 
 	if (units_parse_bytes(name, value, &n, err) < 0)
 		return -1;
-	if (n < LIMITS_RESERVE_MIN || n > LIMITS_RESERVE_MAX)
+	if (n < min || n > max)
 		return err_set(err, ERR_INVALID, "%s: must be between %s and %s", name,
-			       units_format(LIMITS_RESERVE_MIN, min),
-			       units_format(LIMITS_RESERVE_MAX, max));
+			       units_format(min, least), units_format(max, most));
+	*to = n;
+	return 0;
+}
+
+static int set_reserve(const char *name, const char *value, uint64_t *to, struct err *err)
+{
+	return set_size(name, value, LIMITS_RESERVE_MIN, LIMITS_RESERVE_MAX, to, err);
+}
+
+/* 0: no maximum. */
+static bool is_zero(const char *value, uint64_t *to)
+{
+	if (strcmp(value, "0") != 0)
+		return false;
+	*to = 0;
+	return true;
+}
+
+static int set_max_memory(const char *name, const char *value, uint64_t *to, struct err *err)
+{
+	return is_zero(value, to)
+		       ? 0
+		       : set_size(name, value, LIMITS_MEMORY_MIN, LIMITS_MEMORY_MAX, to, err);
+}
+
+static int set_max_disk(const char *name, const char *value, uint64_t *to, struct err *err)
+{
+	return is_zero(value, to)
+		       ? 0
+		       : set_size(name, value, LIMITS_DISK_MIN, LIMITS_DISK_MAX, to, err);
+}
+
+static int set_max_pids(const char *name, const char *value, uint64_t *to, struct err *err)
+{
+	if (is_zero(value, to))
+		return 0;
+	return units_parse_count(name, value, LIMITS_PIDS_MIN, LIMITS_PIDS_MAX, to, err);
+}
+
+static int set_max_cpus(const char *name, const char *value, uint64_t *to, struct err *err)
+{
+	uint64_t n;
+
+	if (units_parse_milli(name, value, &n, err) < 0)
+		return -1;
+	if (n && (n < LIMITS_CPU_MILLI_MIN || n > LIMITS_CPU_MILLI_MAX))
+		return err_set(err, ERR_INVALID, "%s: must be between 0.01 and 1024", name);
 	*to = n;
 	return 0;
 }
@@ -332,6 +379,10 @@ static const struct setting {
 	SETTING(insecure_no_auth, number, set_switch),
 	SETTING(pool_min, number, set_auto),
 	SETTING(disk_reserve, number, set_reserve),
+	SETTING(limits_max_memory, number, set_max_memory),
+	SETTING(limits_max_cpus, number, set_max_cpus),
+	SETTING(limits_max_disk, number, set_max_disk),
+	SETTING(limits_max_pids, number, set_max_pids),
 	SETTING(threads_user, text, set_thread),
 	SETTING(threads_workdir, text, set_thread),
 	SETTING(threads_network, text, set_network),

@@ -38,6 +38,8 @@ struct config {
 	uint64_t tenant_concurrent, tenant_streams, tenant_body; /* body: bytes */
 	uint64_t insecure_no_auth, require_limits;
 	uint64_t pool_min;
+	uint64_t limits_max_memory, limits_max_disk, limits_max_cpus,
+		limits_max_pids; /* cpus: thousandths */
 	uint64_t disk_reserve; /* bytes; 0: depends on the disk */
 	char *threads_user, *threads_workdir, *threads_network; /* owned */
 	char *threads_template, *threads_policy; /* owned */

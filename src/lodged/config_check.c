@@ -21,6 +21,14 @@ enum {
 
 /* ---- settings to options --------------------------------------------------------------------- */
 
+static struct limits get_limits_max(const struct config *c)
+{
+	return (struct limits){ .memory_bytes = c->limits_max_memory,
+				.disk_bytes = c->limits_max_disk,
+				.cpu_milli = (uint32_t)c->limits_max_cpus,
+				.pids = (uint32_t)c->limits_max_pids };
+}
+
 void config_threads(const struct config *c, struct thread_config *ret)
 {
 	*ret = (struct thread_config){ .memory_bytes = c->threads_memory,
@@ -34,6 +42,7 @@ void config_threads(const struct config *c, struct thread_config *ret)
 				       .workdir = c->threads_workdir,
 				       .template = c->threads_template,
 				       .policy = c->threads_policy,
+				       .max = get_limits_max(c),
 				       .pool_min = (unsigned)c->pool_min,
 				       .pool = (unsigned)c->pool };
 }
@@ -70,6 +79,7 @@ void config_engine(const struct config *c, struct engine_opts *ret)
 		.probe_ms = (int64_t)c->probe_timeout,
 		.keeper_timeout_ms = (int64_t)c->keeper_timeout,
 		.probe_failures = (unsigned)c->probe_failures,
+		.limits_max = get_limits_max(c),
 		.template_bytes = c->template_size,
 		.import_ratio = c->import_ratio ? (unsigned)c->import_ratio : ENGINE_UNLIMITED,
 		.disk_reserve = c->disk_reserve,

@@ -213,7 +213,7 @@ static int patch(struct session *n, const struct session_patch *p, struct sessio
 	auto_fini(policy_rules_fini) struct policy_rules rules;
 
 	if (policy_rules_load(n->engine, s->tenant, s->policy, &rules, err) < 0 ||
-	    policy_rules_check(&rules, p->limits, err) < 0 ||
+	    policy_rules_check(n->engine, &rules, p->limits, err) < 0 ||
 	    patch_times(n->engine, p, &rules, adjusted, s, err) < 0 || patch_rest(p, s, err) < 0)
 		return -1;
 	return p->limits ? patch_limits(n, p->limits, s, err) : 0;

@@ -256,8 +256,7 @@ static int set_spec(struct engine *e, const struct caller *caller, const struct 
 	if (session_opts_template(e, caller, w, s->template, err) < 0 ||
 	    check_limits(e, w, s->template, &merged, err) < 0 ||
 	    enforcement_check(&f, KEEPER_STORE_DISK, merged.demand, err) < 0 ||
-	    template_cap(&merged, &rules->limits, err) < 0 ||
-	    template_apply(&merged, &spec, err) < 0)
+	    policy_rules_cap(e, rules, &merged, err) < 0 || template_apply(&merged, &spec, err) < 0)
 		return -1;
 	s->memory_bytes = (int64_t)spec.limits.memory_bytes;
 	s->disk_bytes = (int64_t)spec.limits.disk_bytes;
@@ -337,7 +336,8 @@ static void limit_active(struct session_opts *w, const struct store_policy *p)
 	w->on_exceed = (enum session_exceed_action)p->on_exceed;
 }
 
-static int apply_policy(const struct session_opts *w, const struct policy_rules *r, struct err *err)
+static int apply_policy(struct engine *e, const struct session_opts *w,
+			const struct policy_rules *r, struct err *err)
 {
 	const struct store_policy *p = &r->policy;
 
@@ -345,7 +345,7 @@ static int apply_policy(const struct session_opts *w, const struct policy_rules 
 		return err_set(err, ERR_INVALID,
 			       "user: required, because policy \"%s\" limits sessions per user",
 			       p->name);
-	return policy_rules_check(r, w->overrides, err);
+	return policy_rules_check(e, r, w->overrides, err);
 }
 
 /* One of this name is for all sessions of its tenant that are under no other. */
@@ -381,5 +381,5 @@ int session_opts_rules(struct engine *e, const struct caller *caller, struct ses
 		w->user = user;
 	}
 	limit_active(w, &ret->policy);
-	return there ? 0 : apply_policy(w, ret, err);
+	return there ? 0 : apply_policy(e, w, ret, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session's sandboxes are like: its template, what the session says over it, and the most
- * that its policy allows. */
+ * that its policy and the settings allow. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static int cap(struct engine *e, const struct store_session *s, struct template 
 
 	if (policy_rules_load(e, s->tenant, s->policy, &r, err) < 0)
 		return -1;
-	return template_cap(t, &r.limits, err);
+	return policy_rules_cap(e, &r, t, err);
 }
 
 int spec_load(struct engine *e, const struct store_session *s, struct template *ret,

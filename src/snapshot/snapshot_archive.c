@@ -111,21 +111,22 @@ struct archive_import {
 	struct sandbox *sb;
 };
 
-/* What an import may take: UNPACK_DISK, or what the tenant's quota leaves. Imported snapshots count
- * against it here, or a tenant could import the same archive for ever. */
+/* What an import may take: UNPACK_DISK, limits_max_disk, or what the tenant's quota leaves.
+ * Imported snapshots count against it here, or a tenant could import the same archive for ever. */
 static int find_limit(struct engine *e, const struct caller *caller, struct archive_import *x,
 		      struct err *err)
 {
 	struct store_quota q;
 	struct store_usage used;
-	int64_t imported, left;
+	uint64_t max = e->opts.limits_max.disk_bytes;
+	int64_t imported = 0, left;
 
-	x->max_bytes = UNPACK_DISK;
+	x->max_bytes = max && max < UNPACK_DISK ? max : UNPACK_DISK;
 	if (quota_get(e, caller->tenant, NULL, &q, &used, err) < 0 ||
 	    STORE_CALL(e, store_snapshot_imported, caller->tenant, &imported, err) < 0)
 		return -1;
 	left = q.disk_bytes - used.disk_bytes - imported;
-	if (!q.disk_bytes || left >= (int64_t)UNPACK_DISK)
+	if (!q.disk_bytes || left >= (int64_t)x->max_bytes)
 		return 0;
 	x->by_quota = true;
 	x->max_bytes = left > 0 ? (uint64_t)left : 0;

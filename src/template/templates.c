@@ -12,6 +12,7 @@
 #include "base/test_hook.h"
 #include "template/environment.h"
 #include "admit/api_key.h"
+#include "admit/limits_max.h"
 #include "layers/layers.h"
 #include "admit/policy_rules.h"
 #include "engine/internal.h"
@@ -239,7 +240,7 @@ static int promote_locked(struct engine *e, const struct caller *caller, const c
 
 	template_init(&t);
 	make_holder(name, holder);
-	if (template_check_new(e, name, err) < 0 ||
+	if (template_check_new(e, name, err) < 0 || limits_max_check(e, over, err) < 0 ||
 	    snapshot_hold(e, caller, snapshot, holder, &snap, err) < 0)
 		return -1;
 	hook_crash("promote:held");
@@ -266,13 +267,28 @@ int template_promote(struct engine *e, const struct caller *caller, const char *
 
 /* ---- changing ---------------------------------------------------------------------------- */
 
+/* Limits from before a maximum was lowered stay: they are lowered for each sandbox. */
+static int check_new_limits(struct engine *e, const struct template *was, const struct template *t,
+			    struct err *err)
+{
+	bool same = was->limits_set == t->limits_set;
+
+	for (unsigned i = 0; same && template_limit_name(i); i++)
+		same = template_limit_value(was, i) == template_limit_value(t, i);
+	return same ? 0 : limits_max_check(e, t, err);
+}
+
 static int change_locked(struct engine *e, const struct caller *caller, const char *name,
 			 template_edit_fn *edit, void *arg, struct err *err)
 {
 	auto_fini(template_fini) struct template t;
+	struct template was;
 
-	if (template_load_existing(e, name, &t, err) < 0 || edit(arg, &t, err) < 0 ||
-	    check_settings(e, caller->tenant, &t, err) < 0)
+	if (template_load_existing(e, name, &t, err) < 0)
+		return -1;
+	was = (struct template){ .limits = t.limits, .limits_set = t.limits_set };
+	if (edit(arg, &t, err) < 0 || check_settings(e, caller->tenant, &t, err) < 0 ||
+	    check_new_limits(e, &was, &t, err) < 0)
 		return -1;
 	return template_save(e->home, name, &t, err);
 }

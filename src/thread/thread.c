@@ -24,6 +24,12 @@ static void set_default(uint64_t *to, uint64_t value)
 		*to = value;
 }
 
+static void lower(uint64_t *value, uint64_t max)
+{
+	if (max && *value > max)
+		*value = max;
+}
+
 static int check_workdir(const char *dir, struct err *err)
 {
 	char path[KEEPER_PATH_SIZE] = { 0 };
@@ -80,7 +86,14 @@ int thread_config_check(struct thread_config *t, struct err *err)
 		return err_set(err, ERR_INVALID,
 			       "threads_user: must be \"%s\" or a user ID other than 0",
 			       default_user);
-	return check_workdir(t->workdir, err) < 0 ? -1 : check_limits(t, err);
+	if (check_workdir(t->workdir, err) < 0 || check_limits(t, err) < 0)
+		return -1;
+	lower(&t->memory_bytes, t->max.memory_bytes);
+	lower(&t->cpu_milli, t->max.cpu_milli);
+	lower(&t->pids, t->max.pids);
+	lower(&t->disk_bytes, t->max.disk_bytes);
+	lower(&t->file_bytes, t->disk_bytes);
+	return 0;
 }
 
 static int set_copy(char **to, const char *text, struct err *err)

@@ -21,9 +21,10 @@ struct thread_config {
 	const char *template; /* "host" */
 	const char *policy; /* of the caller's tenant; NULL: the template's, if any */
 	unsigned pool_min, pool; /* only reported, as max_active of the engine is */
+	struct limits max; /* of all sessions: what exceeds it is lowered; 0: none */
 	unsigned demand; /* enum keeper_demand: set by thread_config_check() */
 };
-/* Fills in the defaults. ERR_INVALID names the setting. */
+/* Fills in the defaults, and lowers what exceeds `max`. ERR_INVALID names the setting. */
 int thread_config_check(struct thread_config *t, struct err *err);
 
 /* Enters the thread's session. SESSION_REUSED: it exists, and this counts as a use of it. Otherwise

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lodge users, cleanup, keys, policy, status, bench."""
+import contextlib
 import http.server
 import json
 import re
@@ -8,6 +9,7 @@ import threading
 import pytest
 
 from client import KEY, wait_for
+from lodge import Daemon
 from relay import Relay
 from terminal import Terminal
 
@@ -200,6 +202,11 @@ def test_status(lodged):
     assert status == 0 and json.loads(out)["status"] == "ok" and KEY.encode() not in out
     status, _, err = lodged.lodge("status", "--url", "http://127.0.0.1:1")
     assert status == 125 and err.count("\n") == 1
+
+
+def test_status_shows_the_maximum_limits():
+    with contextlib.closing(Daemon(limits_max_memory="64M", limits_max_cpus="1.5", limits_max_pids="40")) as d:
+        assert re.search(r"^maximum +64M memory, 1.5 cpus, 40 processes$", "\n".join(lines(d.lodge("status"))), re.M)
 
 
 def test_bench(lodged, client):

@@ -3,6 +3,7 @@
 #include "lodged/config.h"
 #include "lodged/config_check.h"
 #include "session/capacity.h"
+#include "thread/thread.h"
 
 #include "tap.h"
 
@@ -122,6 +123,40 @@ static void a_time_above_its_maximum_is_refused(void)
 	CHECK(config_check(&c, &err) == 0);
 }
 
+static void maximum_limits_have_bounds_and_lower_those_of_threads(void)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "limits_max_memory = 1M\n",
+		  "f:1: limits_max_memory: must be between 4M and 16T" },
+		{ "limits_max_disk = 1k\n", "f:1: limits_max_disk: must be between 1M and 64T" },
+		{ "limits_max_cpus = 2000\n",
+		  "f:1: limits_max_cpus: must be between 0.01 and 1024" },
+	};
+	struct engine_opts o;
+	struct thread_config t;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CHECK(parse(bad[i].text) == -1 && err.code == ERR_INVALID);
+		CHECK_STR(err.msg, bad[i].says);
+	}
+	CHECK(parse("limits_max_pids = 1\n") == -1 && strstr(err.msg, "limits_max_pids"));
+	CHECK(parse("limits_max_memory = 64M\nlimits_max_disk = 80M\nlimits_max_cpus = 0.1\n"
+		    "limits_max_pids = 50\nthreads_memory = 1G\n") == 0);
+	CHECK(config_check(&c, &err) == 0);
+	config_engine(&c, &o);
+	CHECK(o.limits_max.memory_bytes == 64 << 20 && o.limits_max.cpu_milli == 100);
+	config_threads(&c, &t);
+	CHECK(thread_config_check(&t, &err) == 0);
+	CHECK(t.memory_bytes == 64 << 20 && t.cpu_milli == 100 && t.pids == 50);
+	CHECK(t.disk_bytes == 80 << 20 && t.file_bytes == 80 << 20);
+	CHECK(parse("limits_max_memory = 0\nlimits_max_disk = 0\nlimits_max_cpus = 0\n"
+		    "limits_max_pids = 0\n") == 0);
+	config_engine(&c, &o);
+	CHECK(!o.limits_max.memory_bytes && !o.limits_max.disk_bytes && !o.limits_max.pids);
+}
+
 static void capacity_follows_from_the_memory(void)
 {
 	CHECK(parse("") == 0 && config_check(&c, &err) == 0);
@@ -193,6 +228,7 @@ int main(void)
 	RUN(conflicting_settings_are_refused);
 	RUN(a_time_above_its_maximum_is_refused);
 	RUN(capacity_follows_from_the_memory);
+	RUN(maximum_limits_have_bounds_and_lower_those_of_threads);
 	RUN(settings_of_threads_are_checked_together);
 	RUN(without_keys_only_loopback_is_allowed);
 	RUN(an_unreadable_file_is_refused);

@@ -532,6 +532,30 @@ class HealthConfig(TypedDict):
     """Which of these limits this host does not enforce, and why."""
 
 
+class HealthLimitsMax(TypedDict, total=False):
+    """Maximum of each limit that a request may set (settings `limits_max_*`). Defaults above it are lowered.
+    Without a member, only the bounds of the limit hold."""
+
+    memory_bytes: int
+    """Memory of all processes, in-memory files and kernel structures; swap is off. Default: 512 MiB."""
+    disk_bytes: int
+    """Disk space of the session's files. Default: 1 GiB."""
+    inodes: int
+    """Number of files and directories. Not enforced for files on disk. Default: 200,000."""
+    file_bytes: int
+    """Maximum size of one file. Default: 1 GiB."""
+    output_bytes: int
+    """Maximum output kept per stream and command. 1 MiB is kept unless a command requests more."""
+    cpus: float
+    """CPU limit in cores, such as 0.5; at least 0.01. 0: a fair share, the default."""
+    cpu_weight: int
+    """Relative CPU share under contention. Default: 100."""
+    pids: int
+    """Processes and threads. Default: 256."""
+    open_files: int
+    """Open files per process. Default: 1024."""
+
+
 class Health(TypedDict):
     status: Literal['starting', 'ok', 'degraded', 'failing']
     """`degraded`: the keeper is not running, and the next call that needs it starts it; or it has not answered for
@@ -558,6 +582,9 @@ class Health(TypedDict):
     """Limits and settings of thread sessions."""
     limits_not_enforced: Union[LimitsNotEnforced, None]
     """Which limits of sessions this host does not enforce, and why. null: not known until the service has started."""
+    limits_max: HealthLimitsMax
+    """Maximum of each limit that a request may set (settings `limits_max_*`). Defaults above it are lowered.
+    Without a member, only the bounds of the limit hold."""
     policy_enforcement: Literal['landlock', 'none']
     """How the kernel enforces which programs a policy allows."""
 

@@ -651,6 +651,11 @@ export interface Health {
   };
   /** Which limits of sessions this host does not enforce, and why. null: not known until the service has started. */
   limits_not_enforced: LimitsNotEnforced | null;
+  /**
+   * Maximum of each limit that a request may set (settings `limits_max_*`). Defaults above it are lowered.
+   * Without a member, only the bounds of the limit hold.
+   */
+  limits_max: Limits;
   /** How the kernel enforces which programs a policy allows. */
   policy_enforcement: "landlock" | "none";
 }

@@ -98,15 +98,20 @@ static void put_limit(struct json_out *j, const char *name, uint64_t v)
 	json_out_raw(j, "cpus", text, strlen(text));
 }
 
-void api_put_limits(struct api_call *c, struct json_out *j, const struct template *t)
+void api_put_limit_values(struct json_out *j, const char *key, const struct template *t)
 {
-	struct enforcement f;
-
-	json_out_object(j, "limits");
+	json_out_object(j, key);
 	for (unsigned i = 0; template_limit_name(i); i++)
 		if (t->limits_set & 1u << i)
 			put_limit(j, template_limit_name(i), template_limit_value(t, i));
 	json_out_end(j);
+}
+
+void api_put_limits(struct api_call *c, struct json_out *j, const struct template *t)
+{
+	struct enforcement f;
+
+	api_put_limit_values(j, "limits", t);
 	keeper_conn_enforcement(c->engine, &f);
 	template_put_not_enforced(j, LIMITS_NOT_ENFORCED, &f, KEEPER_STORE_DISK, t);
 }

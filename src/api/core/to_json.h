@@ -30,6 +30,8 @@ const char *api_exec_state(uint8_t state);
 /* "stage", "message", "step", "total_steps". */
 struct progress_state;
 void api_put_stage(struct json_out *j, const struct progress_state *p);
+/* The limits that `t` sets, as an object. */
+void api_put_limit_values(struct json_out *j, const char *key, const struct template *t);
 /* "limits", and which of them this host does not enforce. */
 void api_put_limits(struct api_call *c, struct json_out *j, const struct template *t);
 /* Parses "limits", "env", "run_as", "workdir" and "class" of a body. Call template_fini(), also on

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge status */
 #include <stdio.h>
+#include <string.h>
 
+#include "base/array.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/print_session.h"
 #include "cli/core/unenforced.h"
@@ -72,6 +74,42 @@ static void add_limits(struct field_table *t, const char *title, json_t *list)
 			       json_array_size(list) ? "enforced, except inodes" : "enforced");
 }
 
+static void add_maximum(char *buf, const char *text)
+{
+	size_t n = strlen(buf);
+
+	snprintf(buf + n, FIELD_TEXT - n, "%s%s", n ? ", " : "", text);
+}
+
+/* What a request for a session may set at most. */
+static const char *maximum(const json_t *h, const char *path, char buf[FIELD_TEXT])
+{
+	static const struct {
+		const char *name, *of;
+	} sizes[] = { { "memory_bytes", "memory" }, { "disk_bytes", "disk" } };
+	const json_t *max = member_get(h, path);
+	char size[HUMAN_TEXT], text[HUMAN_TEXT + 16];
+
+	*buf = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		if (!json_object_get(max, sizes[i].name))
+			continue;
+		snprintf(text, sizeof(text), "%s %s",
+			 human_bytes((uint64_t)member_number(max, sizes[i].name), size),
+			 sizes[i].of);
+		add_maximum(buf, text);
+	}
+	if (json_object_get(max, "cpus")) {
+		snprintf(text, sizeof(text), "%g cpus",
+			 json_number_value(json_object_get(max, "cpus")));
+		add_maximum(buf, text);
+	}
+	if (json_object_get(max, "pids"))
+		add_maximum(buf,
+			    human_count(member_number(max, "pids"), "process", "processes", size));
+	return buf;
+}
+
 static const char *policies(const json_t *h, const char *path, char buf[FIELD_TEXT])
 {
 	(void)buf;
@@ -105,6 +143,7 @@ static const struct field fields[] = {
 	{ "disk", 0, "disk", disk },
 	{ "pool", 0, "pool.available", pool },
 	{ "limits", 0, "limits_not_enforced", .lines = add_limits },
+	{ "maximum", 0, "limits_max", maximum },
 	{ "policies", 0, "policy_enforcement", policies },
 	{ "warning", 0, "insecure_no_auth", auth_warning },
 	{ NULL },
