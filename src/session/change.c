@@ -164,6 +164,20 @@ static int patch_limits(struct session *n, const struct template *limits, struct
 	return -1;
 }
 
+static int check_lowers(struct session *n, const struct template *limits, struct err *err)
+{
+	struct template now = { .limits_set = UINT32_MAX };
+	const char *raised;
+
+	session_limits(n->engine, &n->rec, &now.limits);
+	raised = template_exceeded_limit(limits, &now);
+	return raised ? err_set(err, ERR_DENIED,
+				"limits.%s: a key for one session may only lower limits; to raise "
+				"them, use a key with scope \"tenant\"",
+				strcmp(raised, "cpu_milli") == 0 ? "cpus" : raised)
+		      : 0;
+}
+
 static int patch_times(struct engine *e, const struct session_patch *p,
 		       const struct policy_rules *rules, struct session_fields *adjusted,
 		       struct store_session *s, struct err *err)
@@ -214,6 +228,7 @@ static int patch(struct session *n, const struct session_patch *p, struct sessio
 
 	if (policy_rules_load(n->engine, s->tenant, s->policy, &rules, err) < 0 ||
 	    policy_rules_check(n->engine, &rules, p->limits, err) < 0 ||
+	    (p->limits && p->lower_only && check_lowers(n, p->limits, err) < 0) ||
 	    patch_times(n->engine, p, &rules, adjusted, s, err) < 0 || patch_rest(p, s, err) < 0)
 		return -1;
 	return p->limits ? patch_limits(n, p->limits, s, err) : 0;

@@ -31,6 +31,7 @@ struct session_patch { /* NULL: unchanged */
 	const int64_t *delete_after_ms; /* 0: never */
 	const enum session_end *on_idle, *on_expire;
 	const struct template *limits; /* only its limits, applied at once */
+	bool lower_only; /* ERR_DENIED if a limit exceeds the present one */
 	const char *metadata;
 	int64_t if_version;
 };

@@ -351,6 +351,28 @@ def test_a_template_may_grant_the_root_class(lodged, world):
         world.session.delete("/v1/sessions/" + answer.json["session"]["id"])
 
 
+def test_a_session_token_may_lower_limits_and_not_raise_them(lodged):
+    owner = lodged.client()
+    sid = owner.enter(key="limited", asleep=True)
+    at = f"/v1/sessions/{sid}"
+    _, one = lodged.new_key(scope=f"session:{sid}")
+    lower = {"memory_bytes": 64 << 20, "disk_bytes": 64 << 20, "cpus": 0.5, "pids": 50, "open_files": 100, "cpu_weight": 50}
+    answer = one.patch(at, {"limits": lower})
+    assert answer.status == 200, answer
+    assert answer.json["session"]["limits"].items() >= lower.items()
+    for limits in ({"memory_bytes": 65 << 20}, {"disk_bytes": 65 << 20}, {"cpus": 0.6}, {"cpus": 0}, {"pids": 51},
+                   {"open_files": 101}, {"cpu_weight": 51}):
+        answer = one.patch(at, {"limits": {"inodes": 5000, **limits}, "metadata": {"changed": "yes"}})
+        assert answer.status == 403 and answer.code == "DENIED", answer
+        assert answer.json["error"]["message"].startswith(f"limits.{list(limits)[0]}: "), answer
+    s = owner.get(at).json["session"]
+    assert s["limits"].items() >= lower.items() and not s["metadata"]
+    assert one.patch(at, {"limits": lower}).status == 200  # the same is not more
+    assert one.patch(at, {"limits": {"pids": 40}}).status == 200
+    assert owner.patch(at, {"limits": {"pids": 51, "cpus": 0}}).status == 200
+    assert owner.delete(at).status == 200
+
+
 def test_a_tenant_key_creates_only_session_tokens(world):
     for body in ({"scope": "admin"}, {"scope": "tenant"}, {"tenant": "other"}):
         answer = world.tenant.post("/v1/keys", body)

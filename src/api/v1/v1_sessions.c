@@ -438,6 +438,7 @@ static int parse_change(struct api_call *c, const json_t *b, const struct templa
 	to->on_idle = api_member(b, "on_idle") ? &p->on_idle : NULL;
 	to->on_expire = api_member(b, "on_expire") ? &p->on_expire : NULL;
 	to->limits = api_member(b, "limits") ? limits : NULL;
+	to->lower_only = *c->session != '\0';
 	p->has_archived = api_member(b, "archived");
 	p->any = to->idle_timeout_ms || to->lifetime_ms || to->max_lifetime_ms ||
 		 to->delete_after_ms || to->on_idle || to->on_expire || to->limits || to->metadata;
