@@ -67,6 +67,8 @@ struct engine_opts {
 	uint64_t import_entries; /* of its archive (4,194,304) */
 	int64_t tombstones_ms, execs_ms, events_ms; /* retention (7 days each) */
 	struct limits limits_max; /* of every session; 0: only the bounds of wire/limits.h */
+	unsigned execs_max; /* commands kept of a session (10,000); ENGINE_UNLIMITED */
+	unsigned rows_max; /* records kept of a tenant, of each kind (200,000); ENGINE_UNLIMITED */
 	uint64_t disk_reserve; /* kept free on the disk (5 %, at most 512 MiB) */
 	unsigned pool; /* sandboxes kept ready */
 	bool environments; /* capture the environment of each template once it is used */

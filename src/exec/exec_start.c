@@ -21,6 +21,8 @@
 #include "session/reconcile.h"
 #include "exec/command_policy.h"
 
+enum { TRIM_EVERY = 64 };
+
 /* ---- options -------------------------------------------------------------------------------- */
 
 /* A longer one is refused before its idempotency key is claimed. */
@@ -487,14 +489,30 @@ static struct exec_handle *open_first_use(struct exec_launch *s, struct err *err
 	return NULL;
 }
 
+/* Between two runs of the timers a session may start any number of commands. */
+static void trim_rows(struct exec_record *c)
+{
+	struct err ignored;
+	int64_t seq;
+
+	exec_record_lock(c);
+	seq = c->rec.seq;
+	exec_record_unlock(c);
+	if (seq % TRIM_EVERY == 0 && c->engine->opts.execs_max != ENGINE_UNLIMITED)
+		(void)STORE_CALL_RELAXED(c->engine, true, store_exec_trim, c->rec.session,
+					 c->engine->opts.execs_max, &ignored);
+}
+
 /* Unlocks the session first, so that other calls do not wait for this start. */
 static int finish_start(struct exec_launch *s, struct exec_handle *x, struct err *err)
 {
 	struct exec_record *c = x->record;
 
 	session_unlock(steal_ptr(&s->n));
-	if (add_row(c, err) == 0 && wait_started(c, err) == 0)
+	if (add_row(c, err) == 0 && wait_started(c, err) == 0) {
+		trim_rows(c);
 		return 0;
+	}
 	if (err->code == ERR_UNAVAILABLE) /* if the session was destroyed meanwhile, that is why */
 		(void)session_ref_gone(c->engine, s->caller,
 				       &(struct session_ref){ .id = c->rec.session }, err);

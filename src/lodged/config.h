@@ -31,7 +31,7 @@ struct config {
 		projects_lifetime, extend, delete_after, probe_timeout, keeper_timeout,
 		keep_tombstones, keep_execs, keep_events, drain; /* milliseconds */
 	uint64_t template_size, template_time; /* bytes, milliseconds */
-	uint64_t import_ratio;
+	uint64_t import_ratio, keep_execs_max, keep_records_max;
 	uint64_t max_connections, max_per_address, max_requests, max_head;
 	uint64_t connection_idle, connection_slow; /* milliseconds */
 	uint64_t rate, burst, concurrent;

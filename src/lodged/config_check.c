@@ -87,6 +87,8 @@ void config_engine(const struct config *c, struct engine_opts *ret)
 		.tombstones_ms = (int64_t)c->keep_tombstones,
 		.execs_ms = (int64_t)c->keep_execs,
 		.events_ms = (int64_t)c->keep_events,
+		.execs_max = c->keep_execs_max ? (unsigned)c->keep_execs_max : ENGINE_UNLIMITED,
+		.rows_max = c->keep_records_max ? (unsigned)c->keep_records_max : ENGINE_UNLIMITED,
 	};
 	set_tenant(c, ret);
 }

@@ -43,6 +43,8 @@ static void set_defaults(struct engine_opts *o)
 	o->tombstones_ms = value_or(o->tombstones_ms, WEEK);
 	o->execs_ms = value_or(o->execs_ms, WEEK);
 	o->events_ms = value_or(o->events_ms, WEEK);
+	o->execs_max = (unsigned)value_or(o->execs_max, 10000);
+	o->rows_max = (unsigned)value_or(o->rows_max, 200000);
 }
 
 int engine_opts_check_time(const char *name, int64_t ms, const char *max_name, int64_t max_ms,

@@ -387,6 +387,7 @@ static void prune(struct engine *e)
 		(void)store_event_prune(st, now - e->opts.events_ms, &ignored);
 		(void)store_exec_prune(st, execs, &ignored);
 		(void)store_once_prune(st, execs, &ignored);
+		(void)store_trim(st, e->opts.execs_max, e->opts.rows_max, &ignored);
 		(void)store_quota_prune(st, now - 2 * (int64_t)DAY_MS, &ignored);
 		(void)store_reserve(st, true);
 	}

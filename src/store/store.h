@@ -181,6 +181,11 @@ int store_exec_list(struct store *st, const char *session, struct store_page pag
 		    struct store_exec_list *ret, struct err *err);
 /* Deletes execs that ended before `before`. */
 int store_exec_prune(struct store *st, int64_t before, struct err *err);
+/* Deletes the oldest execs of a session but `max`. Those that run stay. */
+int store_exec_trim(struct store *st, const char *session, int64_t max, struct err *err);
+/* The same for all sessions; then for each tenant, and also for its events, tombstones, ended
+ * sandboxes and idempotency keys: so many of each kind stay. */
+int store_trim(struct store *st, int64_t execs_of_session, int64_t rows_of_tenant, struct err *err);
 
 /* ---- idempotency keys ------------------------------------------------------------------------ */
 

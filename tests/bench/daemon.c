@@ -96,10 +96,11 @@ void daemon_start(const struct bench *b, struct daemon *d, const char *name,
 {
 	const char *argv[] = { b->lodged, "--data", d->home, "--listen", "127.0.0.1:0", NULL };
 	const char *env[SETTINGS_MAX] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/",
-					  "LODGE_API_KEY=" CLIENT_KEY, "LODGE_MAX_ACTIVE=0" };
+					  "LODGE_API_KEY=" CLIENT_KEY, "LODGE_MAX_ACTIVE=0",
+					  "LODGE_RATE=0" };
 	char log[300];
 	struct plan plan = { argv, env, log, -1 };
-	size_t n = 4;
+	size_t n = 5;
 	int p[2];
 
 	place(b, name, d->home);

@@ -55,7 +55,7 @@ class Lodge(Lodged):
     def __init__(self, name, build, bench, tls):
         self.name, self.tls = name, tls
         more = {"tls_cert": bench.cert, "tls_key": bench.key} if tls else {}
-        super().__init__(os.path.join(build, "lodged"), bench.work, concurrent=0, max_connections=12000, connection_idle="600s", **more)
+        super().__init__(os.path.join(build, "lodged"), bench.work, rate=0, concurrent=0, max_connections=12000, connection_idle="600s", **more)
         self.session = self.client().enter(key="front", limits=LIMITS)
         self.url, self.small = self.http_url, f"/v1/sessions/{self.session}"
         self.big = f"{self.small}/files/big"

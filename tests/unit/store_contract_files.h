@@ -424,8 +424,80 @@ static void a_repeated_request_returns_the_first_result(void)
 	CHECK(!store_once_claim(st, &o, NULL, &err));
 }
 
+/* ---- numbers of records ---------------------------------------------------------------------- */
+
+static void add_records(struct store *st, const char *tenant, const char *session, int n)
+{
+	struct err err;
+
+	for (int i = 0; i < n; i++) {
+		struct store_exec x = { .state = i ? 1 : 0, .ended_at = 10 + i };
+		struct store_event e = event("tick");
+		struct store_once o = { .scope = "create", .target = "x", .created_at = 10 + i };
+
+		snprintf(x.id, sizeof(x.id), "%s-%d", session, i);
+		snprintf(o.key, sizeof(o.key), "%s-%d", session, i);
+		strcpy(x.session, session);
+		strcpy(x.tenant, tenant);
+		strcpy(e.tenant, tenant);
+		strcpy(o.tenant, tenant);
+		CHECK(!store_exec_record(st, &x, &err) && !store_event_append(st, &e, &err) &&
+		      !store_once_claim(st, &o, NULL, &err));
+	}
+}
+
+static size_t count_execs(struct store *st, const char *session)
+{
+	struct store_exec_list l;
+	struct err err;
+	size_t n;
+
+	if (store_exec_list(st, session, all, &l, &err) < 0)
+		return SIZE_MAX;
+	n = l.count;
+	store_exec_list_fini(&l);
+	return n;
+}
+
+static size_t count_events(struct store *st, const char *tenant)
+{
+	struct store_event_list l;
+	struct err err;
+	size_t n;
+
+	if (store_event_since(st, 0, tenant, NULL, 100, &l, &err) < 0)
+		return SIZE_MAX;
+	n = l.count;
+	store_event_list_fini(&l);
+	return n;
+}
+
+static void the_oldest_records_beyond_a_maximum_go(void)
+{
+	struct store_once o = { .tenant = "t1", .scope = "create", .key = "s1-5" }, got;
+	struct store_exec x;
+
+	OPEN();
+	add_records(st, "t1", "s1", 10);
+	add_records(st, "t2", "s2", 4);
+	CHECK(!store_exec_trim(st, "s1", 10, &err) && count_execs(st, "s1") == 10);
+	CHECK(!store_exec_trim(st, "s1", 6, &err) && count_execs(st, "s1") == 7);
+	CHECK(!store_exec_get(st, "s1-0", &x, &err)); /* it runs */
+	store_exec_fini(&x);
+	CHECK(store_exec_get(st, "s1-3", &x, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_trim(st, 5, 4, &err));
+	CHECK(count_execs(st, "s1") == 5 && count_execs(st, "s2") == 4);
+	CHECK(count_events(st, "t1") == 4 && count_events(st, "t2") == 4);
+	CHECK(store_once_find(st, &o, &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	strcpy(o.key, "s1-6");
+	CHECK(!store_once_find(st, &o, &got, &err));
+	CHECK(!store_trim(st, 2, 100, &err));
+	CHECK(count_execs(st, "s1") == 3 && count_execs(st, "s2") == 3); /* with one that runs */
+}
+
 static void run_contract_files(void)
 {
+	RUN(the_oldest_records_beyond_a_maximum_go);
 	RUN(a_layer_has_a_parent);
 	RUN(layers_that_are_not_durable_are_listed);
 	RUN(a_layer_stays_while_something_refers_to_it);

@@ -313,13 +313,13 @@ static void destroying_twice_keeps_the_first_cause(void)
 	CHECK_STR(t.session, "s2"); /* the last session with this key */
 }
 
-static void tombstones_are_pruned_by_time(void)
+static void tombstones_are_pruned_by_number_and_time(void)
 {
-	struct store_binding b[3];
+	struct store_binding b[4];
 	struct store_tombstone t;
 
 	OPEN();
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		char id[8];
 		struct store_session s;
 
@@ -329,8 +329,10 @@ static void tombstones_are_pruned_by_time(void)
 		s.cause.at = 100 * i;
 		CHECK(!store_session_mark_destroyed(st, &s, NULL, NULL, &err));
 	}
-	CHECK(!store_tombstone_prune(st, 101, &err));
+	CHECK(!store_trim(st, 3, 3, &err));
 	CHECK(store_tombstone_get(st, "s0", &t, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_tombstone_get(st, "s1", &t, &err));
+	CHECK(!store_tombstone_prune(st, 101, &err));
 	CHECK(store_tombstone_find(st, "t", &b[1], &t, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(!store_tombstone_find(st, "t", &b[2], &t, &err));
 	CHECK_STR(t.session, "s2");
@@ -459,7 +461,7 @@ static void run_contract_session(void)
 	RUN(a_failed_session_leaves_only_its_event);
 	RUN(a_destroyed_session_frees_its_keys_and_leaves_a_tombstone);
 	RUN(destroying_twice_keeps_the_first_cause);
-	RUN(tombstones_are_pruned_by_time);
+	RUN(tombstones_are_pruned_by_number_and_time);
 	RUN(lists_are_filtered);
 	RUN(pages_list_each_record_once_while_others_change);
 	RUN(due_sessions_are_listed_longest_due_first);
