@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records in lodge.db are bounded in number."""
 import contextlib
 

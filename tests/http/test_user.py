@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import struct
 import subprocess
 
 import pytest
@@ -214,3 +215,9 @@ def test_the_keeper_of_a_service_gets_the_closed_option(lodged, client):
         words = f.read().split("\0")
     st = os.stat(lodged.keeper_home())
     assert words[words.index("--closed") + 1] == f"{st.st_dev:x}.{st.st_ino:x}"
+
+
+@pytest.mark.parametrize("program", ["lodge", "lodged", "lodge-keeper", "lodge-init", "lodge-zstd"])
+def test_programs_are_loaded_at_random_addresses(program):
+    with open(os.path.join(BUILD, program), "rb") as f:
+        assert struct.unpack("<H", f.read(18)[16:]) == (3,)  # ET_DYN
