@@ -31,16 +31,16 @@ static uint64_t count_running(const struct machine *v)
 	return bytes;
 }
 
-/* Of each ring, if the rings of ended commands were gone. */
+/* Of each ring, if the rings of ended commands were gone. One that may shrink leaves as much to the
+ * commands after it as it takes, or more. */
 static uint64_t wanted_bytes(const struct output_demand *d, uint64_t left)
 {
-	uint64_t part = left / PART / d->streams;
+	uint64_t part = left / (d->bytes ? 2 : PART) / d->streams;
+	uint64_t max = d->bytes ? d->bytes : RING_DEFAULT;
 
-	if (d->bytes)
-		return guest_exec_log_size(d->bytes);
-	if (part > RING_DEFAULT)
-		return RING_DEFAULT;
-	return guest_exec_log_size(part < RING_MIN ? RING_MIN : part);
+	if (part < RING_MIN)
+		part = RING_MIN;
+	return guest_exec_log_size(d->exact || part > max ? max : part);
 }
 
 static int fail_reserve(const struct machine *v, const struct output_demand *d, struct err *err)

@@ -137,6 +137,7 @@ static void the_limit_of_a_session_is_no_demand(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	auto_call(exec_close) struct exec_handle *y = NULL;
+	auto_call(exec_close) struct exec_handle *z = NULL;
 	struct session_ref a = key("a");
 	struct template over;
 
@@ -147,8 +148,9 @@ static void the_limit_of_a_session_is_no_demand(void)
 			     NULL, &err) == 0);
 	x = begin(waiting);
 	y = begin(waiting);
-	CHECK(x && x->record->log_bytes == 3 * MIB && y && y->record->log_bytes == 1 * MIB);
-	CHECK(is_refused(waiting));
+	CHECK(x && x->record->log_bytes == 2 * MIB && y && y->record->log_bytes == 1 * MIB);
+	z = begin(waiting);
+	CHECK(z && z->record->log_bytes == MIB / 2 && is_refused(asking(3 * MIB)));
 }
 
 static void the_next_engine_counts_what_runs(void)
