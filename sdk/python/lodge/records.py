@@ -545,7 +545,9 @@ class HealthLimitsMax(TypedDict, total=False):
     file_bytes: int
     """Maximum size of one file. Default: 1 GiB."""
     output_bytes: int
-    """Maximum output kept per stream and command. 1 MiB is kept unless a command requests more."""
+    """Maximum output kept per stream and command: at most a quarter of `memory_bytes`. 1 MiB is kept unless a
+    command or the session requests another size. Default: 16 MiB, or a quarter of `memory_bytes` if that is
+    less."""
     cpus: float
     """CPU limit in cores, such as 0.5; at least 0.01. 0: a fair share, the default."""
     cpu_weight: int
