@@ -90,6 +90,18 @@ static void a_side_connection_is_activity(void)
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
+/* The shell that ran a command may end while the next spare one starts: that is activity too. */
+static bool hibernates_soon(const char *name)
+{
+	for (int i = 0; i < 10; i++) {
+		pass(11 * MINUTE);
+		if (engine_run_timers(engine) == 1)
+			return is(name, SESSION_HIBERNATED);
+		usleep(100000);
+	}
+	return false;
+}
+
 static void a_background_process_is_activity(void)
 {
 	struct keeper_stats st;
@@ -104,8 +116,7 @@ static void a_background_process_is_activity(void)
 	pass(11 * MINUTE);
 	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
 	CHECK(says("a", "kill $(cat pid) && pkill -x sleep", "") && has_pids("a", 2));
-	pass(11 * MINUTE);
-	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(hibernates_soon("a"));
 }
 
 /* Without bash, so that no spare shell is started. */
