@@ -80,7 +80,8 @@ def test_the_manual_has_all_codes_of_errors():
 def test_the_manual_names_settings_that_can_be_zero():
     text = " ".join(read("man/lodged.conf.5.scd").split()).replace("\\", "")
     says = re.search(r"0 selects the default, except .*? Defaults are", text).group(0)
-    assert set(re.findall(r"_([a-z_]+)_", says)) == {"max_active", "concurrent", "pool", "pool_min", "drain"}
+    assert set(re.findall(r"_([a-z_]+)_", says)) == {"max_active", "rate", "concurrent", "import_ratio", "keep_execs_max", "keep_records_max",
+                                                        "pool", "pool_min", "drain"}
 
 
 def test_pages_about_the_first_hour():

@@ -231,7 +231,7 @@ RIGHT = {"listen": "127.0.0.1:0", "log_level": "debug", "log_format": "json", "s
          "api_key": KEY, "hosts": "a.example, b.example", "origins": "https://a.example",
          "max_per_address": "100", "insecure_no_auth": "1", "require_limits": "1", "threads_workdir": "/w", "threads_network": "none",
          "threads_memory": "64M", "threads_file_size": "64M", "threads_disk": "64M", "tenant_body": "64M", "trusted_proxies": "10.0.0.0/8, ::1",
-         "disk_reserve": "64M", "limits_max_memory": "64M", "limits_max_disk": "64M"}
+         "disk_reserve": "64M", "limits_max_memory": "64M", "limits_max_disk": "64M", "keep_execs_max": "64", "keep_records_max": "64"}
 LONG = ("idle_timeout", "lifetime", "extend", "probe_timeout", "keep_", "drain", "connection_")
 
 

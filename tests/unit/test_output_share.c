@@ -258,7 +258,7 @@ static void larger_rings_of_before_are_lowered(void)
 		session_unlock(n);
 	}
 	x = begin(waiting);
-	CHECK(x && x->record->log_bytes == 4 * MIB && shown_output() == 4 * MIB);
+	CHECK(x && x->record->log_bytes == 2 * MIB && shown_output() == 4 * MIB);
 	/* the limit of before does not refuse other changes */
 	CHECK(change_limits("memory_bytes", 32 * MIB, NULL, 0) == 0 && shown_output() == 8 * MIB);
 	CHECK(change_limits("pids", 99, NULL, 0) == 0);
